@@ -51,7 +51,7 @@ struct Input {
 inline constexpr std::size_t input_header_bytes = 80;
 /// More than the bytes of any input.
 inline constexpr std::size_t most_input_bytes =
-    input_header_bytes + most_changes * 13 + slot_count * (2 + most_raw_bytes) + 8 * later_count + 3;
+    input_header_bytes + most_changes * 13 + slot_count * (2 + most_raw_bytes) + 8 * later_count + 4;
 
 /// Total: what is missing at the end is zero, what is left over is not looked at, what is out of range is brought into
 /// it. The dtype and the operation are the campaign's.

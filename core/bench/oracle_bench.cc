@@ -107,6 +107,13 @@ void give_sink(Case& c) {
 void give_softcap(Case& c) {
   c.softcap = 50;
 }
+void give_dropout(Case& c) {
+  const std::int64_t M = c.q().shape()[2], N = c.k().shape()[2];
+  Tensor keep(DType::boolean, {1, 1, M, N});
+  for (std::int64_t e = 0; e < keep.elements(); ++e) keep.set(e, e * 2654435761 % 10 != 0 ? 1 : 0);
+  c[Slot::keep] = std::move(keep);
+  c.dropout_p = 0.1;
+}
 void give_window(Case& c) {
   c.window_left = c.k().shape()[2] - 1, c.alignment = Causal::bottom_right;
 }
@@ -124,6 +131,7 @@ const Judged judged[] = {{.name = "verdict f32", .dtype = DType::f32},
                          {.name = "verdict f32, nothing declared", .dtype = DType::f32, .declared = false},
                          {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
                          {.name = "verdict f32, a softcap", .dtype = DType::f32, .change = give_softcap},
+                         {.name = "verdict f32, a dropout", .dtype = DType::f32, .change = give_dropout},
                          {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
                          {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
                          {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};

@@ -34,6 +34,8 @@ struct ProfileInputs {
   std::optional<DType> k{}, v{};
   std::optional<DType> sink{};  ///< that of the sinks, where there are some
   double softcap = 0;           ///< C; 0: none
+  bool drops = false;           ///< weights are dropped
+  double dropout_p = 0;         ///< p; 0: no weight is divided by 1 - p
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*
@@ -80,6 +82,10 @@ struct Profile {
   double u_o = 0, lam_o = 0;
   double lam_in = 0;            ///< subnormal inputs read as zero
   double H_s = 0, u_range = 0;  ///< narrowest format of a score, and its unit roundoff
+  /// Of dropout (1.11): 1/(1 - p), from above, which the values of kept weights are multiplied by; what a weight or its
+  /// value errs by for it, relative and by underflow, and what the output does.
+  double gain = 1, u_drop = 0, lam_drop = 0, u_gained = 0;
+  double H_drop = std::numeric_limits<double>::infinity();  ///< of the values, where they are what is multiplied
   double H_a = 0, H_p = 0, H_o = 0, H_q = 0;
   double least_scale = 0;  ///< smallest scale that is a normal number in every format it may be kept in
   double least_score = 0, least_weight = 0;  ///< smallest normal of the score and of the accumulating format
@@ -103,16 +109,19 @@ enum class Excuse {
   overflow,      ///< outside the domain of definition (section 2, D1-D5)
   infinite,      ///< no finite bound
   vacuous,       ///< the bound does not tell right from wrong; see ElementBound::vacuous
-  padding        ///< a row of no sequence
+  padding,       ///< a row of no sequence
+  own_dropout    ///< what is dropped is drawn by the kernel
 };
 template <>
 struct Words<Excuse> {
-  static constexpr std::array<std::string_view, 7> names{
-      "none", "fully masked", "not finite", "outside the domain", "infinite bound", "vacuous bound", "padding"};
+  static constexpr std::array<std::string_view, 8> names{
+      "none",           "fully masked",  "not finite", "outside the domain",
+      "infinite bound", "vacuous bound", "padding",    "dropout of its own"};
 };
 /// Has the whole row no answer?
 [[nodiscard]] constexpr bool is_of_row(Excuse excuse) {
-  return excuse == Excuse::fully_masked || excuse == Excuse::not_finite || excuse == Excuse::padding;
+  return excuse == Excuse::fully_masked || excuse == Excuse::not_finite || excuse == Excuse::padding ||
+         excuse == Excuse::own_dropout;
 }
 
 /// What the proof says about one output element.

@@ -185,6 +185,39 @@ void set_sums(const Declared& d, Profile& p) {
   p.H_p = std::min(weights.largest, d.score.largest);
 }
 
+/// Dropout (1.11). 1/(1 - p) of a p that is rounded where its format does not hold it: what that makes of 1 - p grows
+/// with p/(1 - p); then the difference, the quotient, and the product with whatever is multiplied.
+void set_dropout(const Declared& d, Profile& p) {
+  const double dropped = d.inputs.dropout_p;
+  if (dropped == 0) return;
+  p.gain = (1 + 0x1p-50) / (1 - dropped);
+  const Arithmetic& a = d.a;
+  const bool coarser = d.sums.unit > d.u;
+  const double u = std::max(d.u, d.sums.unit);
+  const DType format = coarser ? a.accumulate : a.score_sums;
+  const double of_p = round_to(format, dropped) == dropped ? 0.0 : u * dropped * p.gain;
+  // Beyond every domain: the kernel may divide by 0.
+  if (!(of_p <= 0.5)) {
+    p.H_drop = -1;
+    return;
+  }
+  const double of_gain = join(pw(u, 2), of_p / (1 - of_p));
+  const double of_product = join(of_gain, u);
+  if (a.dropout == DropoutPlace::values) {
+    const DType own = d.inputs.v.value_or(a.input);
+    const Format& values = format_of(own);
+    p.u_drop = join(of_gain, std::max(values.unit, u));
+    p.lam_drop = underflow_of(values, d.flushes, d.truncates) + underflow_of(d.score, d.flushes, d.truncates);
+    p.H_drop = values.largest;
+    return;
+  }
+  if (a.dropout != DropoutPlace::output) {
+    p.u_drop = of_product;
+    p.lam_p += underflow_of(d.score, d.flushes, d.truncates);
+  }
+  if (a.dropout != DropoutPlace::weights) p.u_gained = of_product;
+}
+
 /// What is read and what is returned.
 void set_ends(const Declared& d, Profile& p) {
   const Format& out = format_of(d.a.output);
@@ -232,6 +265,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   set_cap(d, p);        // after the constants: it has others
   set_exponentials(d, p);
   set_sums(d, p);
+  set_dropout(d, p);
   set_ends(d, p);
   set_sink(d, p);
   return p;

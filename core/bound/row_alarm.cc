@@ -187,7 +187,8 @@ void RowAlarm::sum_columns(const Profile& p, const RowKeys& row, const RowValues
 void RowAlarm::evaluate(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                         const double* q, const double* keys, const double* o, const BoundScratch& w,
                         const ElementTerms* elements, double probability, ElementAlarm* out) {
-  const bool covered = p.nearest && compare_keys(p, row, w);
+  // Of weights that are dropped, whose keys and values are not those of one row, it knows nothing.
+  const bool covered = p.nearest && !p.of.drops && compare_keys(p, row, w);
   if (!covered) {
     for (std::int64_t k = 0; k < values.dv; ++k) out[k] = {elements[k].allowed, elements[k].allowed, false};
     return;

@@ -136,7 +136,7 @@ RowPass::RowPass(const Profile& profile, const RowKeys& of, const KeyTerms& of_k
   range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
   inverse = 1 / terms.denominator;
   underflow_here = (n + 16) * 0x1p-1070;
-  LN = terms.factor * (2 * n + 2 * R) * p.lam_a + p.lam_in;
+  LN = terms.factor * (2 * n + 2 * R) * p.lam_a + p.lam_in + p.lam_drop;
   per_lost = (1 + 0x1p-30) * (1 + finish.Uf) * inverse * terms.factor;
 }
 
@@ -221,13 +221,14 @@ void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms
   e.values = column.A;
   e.sums = accumulation_error(x, column, k, column.A);
   e.size = std::fabs(x.o[k]) + column.low + (x.r ? x.r[k] : e.certificate);
-  const double N = p.u_p * column.A + (1 + p.u_p) * e.sums;
+  const double of_weights = join(p.u_p, p.u_drop);
+  const double N = of_weights * column.A + (1 + of_weights) * e.sums;
   double lost = x.lam_keys * x.values.abs_sum[k];
   e.allowed = e.hull = infinity;
   if (x.terms.denominator > 0) {
     const double of_denominator = x.terms.UD + x.terms.LD;
     // P4 about o', a convex combination of the values, in the place of o: |o'| and sum p|v| are at most max|v|.
-    const double N_hull = p.u_p * column.most + (1 + p.u_p) * accumulation_error(x, column, k, column.most);
+    const double N_hull = of_weights * column.most + (1 + of_weights) * accumulation_error(x, column, k, column.most);
     const double hull =
         x.finish((N_hull + x.LN + column.most * of_denominator) * x.inverse, column.most) + x.per_lost * lost;
     if (hull < column.most || column.most == 0) e.hull = hull;
@@ -247,18 +248,35 @@ void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms
 void find_excuses(const RowPass& x, const Column& column, std::int64_t k, ElementTerms& e) {
   const Profile& p = x.p;
   const double B = e.allowed, S = e.scores;
-  const double vanished = x.terms.vanished_gain * (1 + 0x1p-20);
+  const double vanished = x.terms.vanished_gain * p.gain * (1 + 0x1p-20);
   e.finite_required =
       vanished * std::max(x.n, x.values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
 
   // What is left of the bound however well the scores are known.
   const double noise = B - (1 + x.finish.Uf) * S * (1 + (x.terms.UD + x.terms.LD) * x.inverse);
-  if (!x.terms.in_domain || !(x.range * x.values.abs_sum[k] <= p.H_a) || !(e.size + B <= p.H_o || B == infinity))
+  // Dropout multiplies one of the three, all values at once where it is these.
+  double most_value = column.most;
+  if (x.values.all_low)
+    most_value = std::max({most_value, std::fabs(x.values.all_low[k]), std::fabs(x.values.all_high[k])});
+  const bool gains_in_range =
+      p.gain == 1 || (p.gain * x.terms.weight_gain * (1 + 0x1p-20) <= p.H_p && 2 * p.gain * most_value <= p.H_drop);
+  if (!x.terms.in_domain || !gains_in_range || !(p.gain * x.range * x.values.abs_sum[k] <= p.H_a) ||
+      !(p.gain * (e.size + B) <= p.H_o || B == infinity))
     e.excuse = Excuse::overflow;
   else if (!(B < infinity))
     e.excuse = Excuse::infinite;
   else if ((S > 0 && 2 * S >= B && B >= column.apart - e.radius) || (column.most > 0 && noise >= column.most))
     e.excuse = Excuse::vacuous;
+}
+
+/// The same of the answer that dropout has multiplied, as `value` times the double nearest to its gain, or a pair of
+/// doubles: the products err by a few units beside it.
+void multiply(const RowPass& x, std::int64_t k, ElementTerms& e) {
+  const double gain = x.p.gain, unit = x.r ? 0x1p-53 : x.row.unit;
+  e.certificate = (1 + 0x1p-40) * gain * (e.certificate + 8 * unit * std::fabs(x.o[k])) + 0x1p-1070;
+  for (double* const part :
+       {&e.allowed, &e.hull, &e.score, &e.scores, &e.radius, &e.values, &e.sums, &e.underflow, &e.size})
+    *part *= gain;
 }
 
 }  // namespace
@@ -284,6 +302,7 @@ void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms,
     bound_answer(x, column, k, e);
     e.trusted = from_radius <= 0x1p-10 * e.allowed && std::isfinite(e.certificate);
     find_excuses(x, column, k, e);
+    if (p.gain != 1) multiply(x, k, e);
   }
 }
 

@@ -11,7 +11,8 @@ namespace attest::detail {
 /// The visible keys of one row and its sink, compacted, as doubles. Arrays of n entries, padded; tau is the profile's.
 struct RowKeys {
   std::int64_t n = 0;
-  const std::int64_t* index = nullptr;  ///< row of V of each key; nullptr: 0, 1, 2, …
+  /// Row of V of each key, one of zeros for a weight that is dropped; nullptr: 0, 1, 2, …
+  const std::int64_t* index = nullptr;
   const double* s = nullptr;            ///< exact score, rounded
   const double* t = nullptr;            ///< tau * x
   const double* capped = nullptr;       ///< what the cap makes of it; nullptr: none
@@ -50,6 +51,8 @@ struct RowValues {
   const double* input_error = nullptr;  ///< multihead: dV, as v; nullptr: none
   const float* singles = nullptr;       ///< v as floats, which hold it exactly; nullptr: they do not. Stride: 8 n
   const double* o_low = nullptr;        ///< low parts of the values, which are o + o_low; nullptr: none
+  /// As low and high, of all keys, hidden ones and those whose weight is dropped too; nullptr: nobody multiplies these.
+  const double *all_low = nullptr, *all_high = nullptr;
 };
 
 /// What the bound needs of the keys of a row.
@@ -113,10 +116,12 @@ struct ElementTerms {
   double size = 0;       ///< |o_k|
 };
 
-/// What normalisation, the output format and the evaluation in double make of an error `before` them.
+/// What normalisation, dropout, the output format and the evaluation in double make of an error `before` them, and of
+/// an answer of that size, in units of what dropout has multiplied.
 struct Finish {
   explicit Finish(const Profile& p)
-      : Uf(join(pw(p.u_a, p.c_div), p.u_o)), lam((1 + Uf) * (p.c_div * p.lam_a + p.lam_o)) {}
+      : Uf(join(join(pw(p.u_a, p.c_div), p.u_gained), p.u_o)),
+        lam((1 + Uf) * ((p.c_div + (p.u_gained > 0 ? 1 : 0)) * p.lam_a + p.lam_o)) {}
   [[nodiscard]] double operator()(double before, double size) const {
     return (1 + 0x1p-30) * ((1 + Uf) * before + Uf * size + lam);
   }

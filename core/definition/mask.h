@@ -26,6 +26,10 @@ struct Mask {
   std::optional<T> sink;
   /// c: a scaled product t is c tanh(t/c) before anything is added to it, and what is added is post-scale; absent: t.
   std::optional<T> softcap;
+  /// Which weights are kept once they are normalised, M x N; absent: all. One that is dropped is 0, and nothing is
+  /// normalised again.
+  std::optional<BoolMatrix> kept;
+  std::optional<T> kept_share;  ///< 1 - p, not 0: what the weights that are kept are divided by; absent: 1
 };
 
 template <Scalar T>

@@ -43,6 +43,15 @@ struct TanhError {
   [[nodiscard]] bool operator==(const TanhError&) const = default;
 };
 
+/// Where the weights that dropout keeps are divided by 1 - p: on the output, on the weights before they are rounded to
+/// their format, or on V in its own format, as where a mask of zeros goes over the weights. Not stated: one of the
+/// first two.
+enum class DropoutPlace { output, weights, values, unstated };
+template <>
+struct Words<DropoutPlace> {
+  static constexpr std::array<std::string_view, 3> names{"output", "weights", "values"};
+};
+
 /// A sum over keys in blocks: each block is summed in any way of at most `depth` additions of a term, then the blocks
 /// are merged one after another, or in a balanced tree.
 struct BlockedSums {
@@ -103,6 +112,8 @@ struct Arithmetic {
   /// The reference point of the exponents is no less than a row's sink; false: that of the keys alone, and e^(sink -
   /// it) may overflow. Stated with the variant (manifest key "variants"."sink"."in_max").
   bool sink_in_max = true;
+  /// Stated with the variant (manifest key "variants"."dropout"."applied").
+  DropoutPlace dropout = DropoutPlace::unstated;
   bool bias_in_sum = true;  ///< the bias may be the initial value of the accumulator of q.k
   /// Of the normalisation (c_div): 1 a division, 2 a reciprocal times, 3 an approximate one
   std::int64_t division_roundings = 3;

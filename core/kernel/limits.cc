@@ -111,6 +111,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::cache_index:
     case Feature::sink:
     case Feature::softcap:
+    case Feature::dropout:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

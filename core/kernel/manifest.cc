@@ -23,7 +23,7 @@ bool Manifest::claims_to(Claim claim) const {
 std::map<std::string, VariantTerms, std::less<>> every_variant() {
   std::map<std::string, VariantTerms, std::less<>> all;
   for (const Variant& variant : {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant,
-                                 append_variant, cache_index_variant, sink_variant, softcap_variant})
+                                 append_variant, cache_index_variant, sink_variant, softcap_variant, dropout_variant})
     all[std::string(variant.name)].padding =
         variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
   VariantTerms& pages = all[std::string(paged_variant.name)];
@@ -32,11 +32,20 @@ std::map<std::string, VariantTerms, std::less<>> every_variant() {
   return all;
 }
 
-void state_reference_of_sinks(Manifest& manifest, bool in_max) {
+void state_terms_in_arithmetic(Manifest& manifest) {
+  const VariantTerms unstated;
+  const auto terms_of = [&](const Variant& variant) -> const VariantTerms& {
+    const auto found = manifest.variants.find(variant.name);
+    return found == manifest.variants.end() ? unstated : found->second;
+  };
+  const auto state = [&](Arithmetic& a) {
+    a.sink_in_max = terms_of(sink_variant).in_max;
+    a.dropout = terms_of(dropout_variant).applied;
+  };
   for (Arithmetics* const all : {&manifest.arithmetic, &manifest.promises}) {
-    for (auto& [dtype, usual] : all->usual) usual.sink_in_max = in_max;
+    for (auto& [dtype, usual] : all->usual) state(usual);
     for (auto& [dtype, paths] : all->paths)
-      for (ArithmeticPath& path : paths) path.arithmetic.sink_in_max = in_max;
+      for (ArithmeticPath& path : paths) state(path.arithmetic);
   }
 }
 

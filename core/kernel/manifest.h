@@ -47,16 +47,22 @@ enum class Feature {
   cache_index,
   sink,
   softcap,
+  dropout,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 21> names{
-      "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
-      "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
-      "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
-      "paged",        "append",        "cache_index",     "sink",       "softcap",
-      "lse"};
+  static constexpr std::array<std::string_view, 22> names{"mask",          "additive-mask",
+                                                          "bool-mask",     "causal",
+                                                          "top-left",      "bottom-right",
+                                                          "grouped-query", "unequal-lengths",
+                                                          "fewer-keys",    "output-projection",
+                                                          "bias-kv",       "window",
+                                                          "lengths",       "packed",
+                                                          "left_pad",      "paged",
+                                                          "append",        "cache_index",
+                                                          "sink",          "softcap",
+                                                          "dropout",       "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -93,8 +99,11 @@ struct VariantTerms {
   std::vector<DType> dtypes{DType::f32};     ///< of sinks: what they may be in
   bool in_max = true;                        ///< the reference point of a row's exponents is no less than its sink
   bool lse_has_sink = true;                  ///< "lse": "with" | "without"
-  std::vector<Feature> required{};           ///< a problem of the variant has all of them
-  std::vector<Feature> excluded{};           ///< and none of these
+  bool given = true, own = false;            ///< of dropout: whose masks it takes: the problem's, or one that it draws
+  std::int64_t keep_levels = 0;  ///< of a mask of its own: the probability is a multiple of 1/n; 0: of nothing
+  DropoutPlace applied = DropoutPlace::unstated;  ///< of dropout: where 1/(1 - p) acts
+  std::vector<Feature> required{};                ///< a problem of the variant has all of them
+  std::vector<Feature> excluded{};                ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
 
@@ -103,8 +112,9 @@ struct VariantTerms {
 [[nodiscard]] std::map<std::string, VariantTerms, std::less<>> every_variant();
 
 struct Manifest;
-/// Every arithmetic of the manifest is one of kernels that take sinks so: VariantTerms::in_max.
-void state_reference_of_sinks(Manifest& manifest, bool in_max);
+/// What the terms of variants say of arithmetic, VariantTerms::in_max and applied, every arithmetic of the manifest
+/// says from then on.
+void state_terms_in_arithmetic(Manifest& manifest);
 
 /// Formats of k and v beside one of q.
 struct KvDtypes {

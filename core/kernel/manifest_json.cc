@@ -43,7 +43,7 @@ constexpr WholeNumbers roundings{1, 64};
 
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
     model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
-    table_tails{"valid", "any"}, lse_of_sinks{"with", "without"};
+    table_tails{"valid", "any"}, lse_of_sinks{"with", "without"}, masks_of_dropout{"given", "own"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -694,6 +694,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::cache_index:
     case Feature::sink:
     case Feature::softcap:
+    case Feature::dropout:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -755,6 +756,13 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io.if_stated(!terms.in_max, "in_max", terms.in_max);
     io.word("lse", lse_of_sinks, terms.lse_has_sink, /*second=*/false);
   }
+  if (name == dropout_variant.name) {
+    io.flags("mask", masks_of_dropout, terms.given, terms.own);
+    io.require(terms.given || terms.own, "mask", R"(it must list "given", "own" or both)");
+    io.if_stated(terms.keep_levels > 0, "keep_levels", terms.keep_levels, extents);
+    io.require(terms.own || terms.keep_levels == 0, "keep_levels", R"("mask" does not list "own")");
+    io.if_stated(terms.applied != DropoutPlace::unstated, "applied", terms.applied);
+  }
   if (name == append_variant.name)
     io.if_stated(terms.max_tokens.has_value(), "max_tokens", terms.max_tokens, largest_limits);
   io.if_stated(!terms.required.empty(), "requires", terms.required);
@@ -787,7 +795,6 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
     const JsonObject inner(*found, all.path(name), keys_told_by([&](auto& io) { tell_variant(io, name, terms); }));
     Reader io(inner);
     tell_variant(io, name, terms);
-    if (name == sink_variant.name) state_reference_of_sinks(m, terms.in_max);
     for (const Feature feature : terms.required) {
       if (!offers(m, feature))
         inner.refuse("requires", fmt::format("no other key of the manifest offers \"{}\"", name_of(feature)));
@@ -795,6 +802,7 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
         inner.refuse("excludes", fmt::format("\"requires\" lists \"{}\"", name_of(feature)));
     }
   }
+  state_terms_in_arithmetic(m);
   const auto lengths = m.variants.find(lengths_variant.name);
   for (const Variant& cache : {paged_variant, append_variant})
     if (m.variants.contains(cache.name) && (lengths == m.variants.end() || !lengths->second.keys))

@@ -198,6 +198,13 @@ std::string why_pages(const VariantTerms& terms, const Problem& c) {
   return {};
 }
 
+std::string why_dropout(const VariantTerms& terms, const Problem& c) {
+  const bool own = draws_own_dropout(c);
+  if (own ? terms.own : terms.given) return {};
+  return own ? "has a dropout_p and no keep; the manifest's variants.dropout.mask does not list \"own\""
+             : "has a mask of dropout; the manifest's variants.dropout.mask does not list \"given\"";
+}
+
 /// The first variant that is not listed, or not as it is here.
 std::string why_variants(const Manifest& m, const Case& c) {
   for (const Variant& variant : variants_of(c)) {
@@ -211,6 +218,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     if (variant == paged_variant)
       if (std::string reason = why_pages(terms, c); !reason.empty()) return reason;
+    if (variant == dropout_variant)
+      if (std::string reason = why_dropout(terms, c); !reason.empty()) return reason;
     if (variant == sink_variant && !has(terms.dtypes, c[Slot::sink].dtype()))
       return fmt::format("has sinks in {}; the manifest's variants.sink.dtypes are {}", name_of(c[Slot::sink].dtype()),
                          listed(terms.dtypes));

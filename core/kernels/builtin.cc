@@ -15,13 +15,16 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.version = "1";
   manifest.dtypes.assign(std::begin(formats), std::end(formats));
   for (const DType dtype : formats) manifest.arithmetic.usual.emplace(dtype, kernel.arithmetic(dtype));
-  manifest.promises = manifest.arithmetic;
   manifest.kv_dtypes = kernel.kv_dtypes;
   manifest.claims = kernel.claims;
   manifest.fully_masked_row = kernel.no_key == NoKey::nan ? FullyMaskedRow::nan : FullyMaskedRow::zero;
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants = every_variant();
+  VariantTerms& dropout = manifest.variants.find(dropout_variant.name)->second;
+  dropout.applied = kernel.dropout, dropout.own = true;
+  state_terms_in_arithmetic(manifest);
+  manifest.promises = manifest.arithmetic;
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;

@@ -32,6 +32,7 @@ struct BuiltinKernel {
   NoKey no_key;
   RowKernel rows;
   std::map<DType, std::vector<KvDtypes>> kv_dtypes{};  ///< as a manifest has them
+  DropoutPlace dropout = DropoutPlace::output;         ///< where it divides by 1 - p
 };
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,

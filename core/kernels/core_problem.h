@@ -106,9 +106,16 @@ Mask<T> common_mask(const Packed& p) {
   Mask<T> common;
   common.positions = positions_of(p);
   common.convention = static_cast<MaskConvention>(p.mask_convention);
-  if constexpr (std::same_as<Packed, attest_problem>)
+  if constexpr (std::same_as<Packed, attest_problem>) {
     if ((p.variants & ATTEST_SOFTCAP) != 0) common.softcap = input<T>(p.softcap);
+    if ((p.variants & ATTEST_DROPOUT) != 0 && p.dropout_p != 0)
+      common.kept_share = T(ScalarTraits<T>::from_double(1) - input<T>(p.dropout_p));
+  }
   return common;
+}
+
+[[nodiscard]] inline BoolMatrix flags_at(const attest_tensor& t, std::int64_t b, std::int64_t h) {
+  return matrix_at<double>(t, b, h).unaryExpr([](double x) { return x != 0.0; });
 }
 
 template <class T>
@@ -119,7 +126,7 @@ MaskStack<T> masks_of(const attest_tensor& t, const Mask<T>& common) {
     for (std::int64_t h = 0; h < t.shape[1]; ++h) {
       Mask<T> page = common;
       if (dtype_of(t) == DType::boolean) {
-        page.allowed = matrix_at<double>(t, b, h).unaryExpr([](double x) { return x != 0.0; });
+        page.allowed = flags_at(t, b, h);
       } else {
         page.additive = matrix_at<T>(t, b, h);
       }
@@ -133,23 +140,26 @@ template <class T>
 MaskStack<T> masks_of(const attest_multihead_problem& p) {
   return masks_of<T>(p.mask, common_mask<T>(p));
 }
-/// The masks with the sink of each head.
+/// The masks with the sink of each head and with what is dropped.
 template <class T>
-MaskStack<T> with_sinks(const MaskStack<T>& masks, const attest_problem& p) {
-  if ((p.variants & ATTEST_SINK) == 0) return masks;
+MaskStack<T> with_heads(const MaskStack<T>& masks, const attest_problem& p) {
+  const bool sinks = (p.variants & ATTEST_SINK) != 0, drops = (p.variants & ATTEST_DROPOUT) != 0;
+  if (!sinks && !drops) return masks;
+  if (drops && p.keep.data == nullptr) throw UsageError("what is dropped is not given, and the core draws nothing");
   const Index batch = p.q.shape[0], heads = p.q.shape[1];
   std::vector<Mask<T>> pages;
   for (Index b = 0; b < batch; ++b) {
     for (Index h = 0; h < heads; ++h) {
-      pages.push_back(masks(b, h));
-      pages.back().sink = load<T>(p.sink, h * p.sink.stride[0]);
+      Mask<T>& page = pages.emplace_back(masks(b, h));
+      if (sinks) page.sink = load<T>(p.sink, h * p.sink.stride[0]);
+      if (drops) page.kept = flags_at(p.keep, p.keep.shape[0] == 1 ? 0 : b, p.keep.shape[1] == 1 ? 0 : h);
     }
   }
   return MaskStack<T>::four_d(std::move(pages), batch, heads);
 }
 template <class T>
 MaskStack<T> masks_of(const attest_problem& p) {
-  return with_sinks(masks_of<T>(p.mask, common_mask<T>(p)), p);
+  return with_heads(masks_of<T>(p.mask, common_mask<T>(p)), p);
 }
 
 /// Rows and keys of one of the sequences of a problem (kernel-interface.md, section 1), in its tensors.
@@ -198,8 +208,10 @@ struct Part {
   one.q = cut(cut(p.q, 0, part.entry, 1), 2, part.first_query, part.queries);
   for (attest_tensor attest_problem::* const t : {&attest_problem::k, &attest_problem::v})
     one.*t = cut(cut(p.*t, 0, part.entry, 1), 2, part.first_key, part.keys);
-  one.mask = cut(cut(p.mask, 0, p.mask.shape[0] == 1 ? 0 : part.entry, 1), 2, part.first_query, part.queries);
-  one.mask = cut(one.mask, 3, part.first_key, part.keys);
+  for (attest_tensor attest_problem::* const t : {&attest_problem::mask, &attest_problem::keep}) {
+    one.*t = cut(cut(p.*t, 0, (p.*t).shape[0] == 1 ? 0 : part.entry, 1), 2, part.first_query, part.queries);
+    one.*t = cut(one.*t, 3, part.first_key, part.keys);
+  }
   return one;
 }
 
@@ -226,7 +238,7 @@ std::vector<AttentionResult<T>> results_of(const attest_problem& p, Part part) {
   part.first_key = 0, part.keys = 1;
   const Mask<T> nothing = boolean_mask<T>(BoolMatrix::Constant(part.queries, part.keys, false));
   const attest_problem one = alone(p, part);
-  return results_of_entries<T>(one, with_sinks(MaskStack<T>::two_d(nothing), one));
+  return results_of_entries<T>(one, with_heads(MaskStack<T>::two_d(nothing), one));
 }
 
 /// The definition on T, a result per batch entry and head. Rows of no sequence are 0, and so is their lse.

@@ -43,10 +43,11 @@ void flash(const Row<Format>& row) {
       const Real weight = std::exp(s[j] - maximum);
       const Real rounded = Format::round(weight);
       sum += weight;
+      if (row.drops(j)) continue;
       for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] += rounded * row.value(j)[c];
     }
   }
-  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] /= sum;
+  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] = row.out[c] / sum * row.gain;
   *row.lse = maximum + std::log(sum);
 }
 

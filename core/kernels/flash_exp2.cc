@@ -63,6 +63,7 @@ void flash_exp2(const Row<Format>& row) {
       const Real weight = std::exp2(std::fma(x[j], c2, -shift));
       const Real rounded = Format::round(weight);
       sum += weight;
+      if (row.drops(j)) continue;
       for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] += rounded * row.value(j)[c];
     }
   }
@@ -80,7 +81,7 @@ void flash_exp2(const Row<Format>& row) {
       sum += std::exp2(sink - shift);
     }
   }
-  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] /= sum;
+  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] = row.out[c] / sum * row.gain;
   *row.lse = reference + std::log(sum);
 }
 

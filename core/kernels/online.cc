@@ -25,10 +25,11 @@ void online(const Row<Format>& row) {
     const Real rescale = std::exp(maximum - larger);
     const Real weight = std::exp(score - larger);
     sum = sum * rescale + weight;
-    for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] = row.out[c] * rescale + weight * row.value(j)[c];
+    for (std::int64_t c = 0; c < row.value_dim; ++c)
+      row.out[c] = row.drops(j) ? row.out[c] * rescale : row.out[c] * rescale + weight * row.value(j)[c];
     maximum = larger;
   }
-  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] /= sum;
+  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] = row.out[c] / sum * row.gain;
   *row.lse = maximum + std::log(sum);
 }
 

@@ -39,8 +39,11 @@ void pairwise(const Row<Format>& row) {
   for (std::int64_t a = 0; a < n; ++a) w[a] = std::exp(w[a] - maximum);
   const Real sum = pairwise_sum<Real>(0, n, [&](std::int64_t a) { return w[a]; }) + std::exp(row.sink - maximum);
   for (std::int64_t c = 0; c < row.value_dim; ++c) {
-    const auto term = [&](std::int64_t a) { return w[a] * row.value(seen[static_cast<std::size_t>(a)])[c]; };
-    row.out[c] = pairwise_sum<Real>(0, n, term) / sum;
+    const auto term = [&](std::int64_t a) {
+      const std::int64_t j = seen[static_cast<std::size_t>(a)];
+      return row.drops(j) ? Real{0} : w[a] * row.value(j)[c];
+    };
+    row.out[c] = pairwise_sum<Real>(0, n, term) / sum * row.gain;
   }
   *row.lse = maximum + std::log(sum);
 }

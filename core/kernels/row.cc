@@ -19,7 +19,7 @@ struct Range {
 template <class Real>
 struct Workspace {
   std::vector<Real> q, k, v, bias, scratch, out;
-  std::vector<std::uint8_t> visible;
+  std::vector<std::uint8_t> visible, kept;
   std::vector<Range> ranges;
 };
 
@@ -46,6 +46,22 @@ void find_ranges(const attest_problem& p, std::int64_t b, std::vector<Range>& ra
     range.keys -= range.first_key;
   }
   ranges.push_back(range);
+}
+
+/// Does the row of a problem keep the key, with probability 1 - p? A function of the place and the seed alone, as of a
+/// generator that counts (the mixer is that of Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
+/// generators").
+bool keeps_at(std::int64_t seed, std::int64_t row, std::int64_t key, double p) {
+  const auto mixed = [](std::uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  };
+  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
+  std::uint64_t x = mixed(static_cast<std::uint64_t>(seed) + golden);
+  x = mixed(x + static_cast<std::uint64_t>(row) * golden);
+  x = mixed(x + static_cast<std::uint64_t>(key) * golden);
+  return static_cast<double>(x >> 11) * 0x1p-53 >= p;
 }
 
 /// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
@@ -98,6 +114,24 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
   return any;
 }
 
+/// Which of its keys a row keeps, by the mask that is given, or one of its own.
+template <class Real>
+void load_kept(const attest_problem& p, std::int64_t b, std::int64_t h, const Range& range, std::int64_t i,
+               Workspace<Real>& w) {
+  const attest_tensor& keep = p.keep;
+  w.kept.resize(static_cast<std::size_t>(range.keys));
+  for (std::int64_t j = 0; j < range.keys; ++j) {
+    const std::int64_t row = range.first_query + i, key = range.first_key + j;
+    std::uint8_t& kept = w.kept[static_cast<std::size_t>(j)];
+    if (keep.data == nullptr) {
+      kept = keeps_at(p.dropout_seed, (b * p.q.shape[1] + h) * p.q.shape[2] + row, key, p.dropout_p) ? 1 : 0;
+      continue;
+    }
+    kept = static_cast<const std::uint8_t*>(
+        keep.data)[offset_in(keep, keep.shape[0] == 1 ? 0 : b, keep.shape[1] == 1 ? 0 : h, row, key)];
+  }
+}
+
 /// Row i of the output, and its log-sum-exp where one is wanted.
 template <class Real>
 void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64_t i, const std::vector<Real>& out,
@@ -123,6 +157,8 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
   const std::int64_t heads_per_kv = p.q.shape[1] / p.k.shape[1];
   const std::int64_t keys = p.k.shape[2];
   const Real softcap = (p.variants & ATTEST_SOFTCAP) == 0 ? Real{0} : static_cast<Real>(p.softcap);
+  const bool drops = (p.variants & ATTEST_DROPOUT) != 0;
+  const Real gain = drops ? Real{1} / (Real{1} - static_cast<Real>(p.dropout_p)) : Real{1};
   const std::int64_t head_dim = p.q.shape[3];
   const std::int64_t value_dim = p.v.shape[3];
   const bool has_bias = p.mask.data != nullptr && p.mask.dtype != ATTEST_BOOL;
@@ -151,10 +187,12 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
           Real lse = 0;
           const bool sees = load_mask(p, b, h, range, i, w);
           if (sees) {
+            if (drops) load_kept(p, b, h, range, i, w);
             kernel({range.keys, head_dim, value_dim, w.q.data() + next * head_dim,
                     w.k.data() + range.first_key * head_dim, w.v.data() + range.first_key * value_dim, w.visible.data(),
-                    has_bias ? w.bias.data() : nullptr, sink, softcap, static_cast<Real>(p.scale),
-                    p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(), w.out.data(), &lse});
+                    has_bias ? w.bias.data() : nullptr, sink, softcap, drops ? w.kept.data() : nullptr, gain,
+                    static_cast<Real>(p.scale), p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(),
+                    w.out.data(), &lse});
           } else if (sink != minus_infinity) {
             std::fill(w.out.begin(), w.out.end(), Real{0});
             lse = sink;

@@ -26,6 +26,8 @@ struct Row {
   const Real* bias;             ///< [N]: the additive mask; nullptr: none
   Real sink;                    ///< a score without a key, which shares the weights; -inf: none
   Real softcap;                 ///< c: scaled products t are c tanh(t/c); 0: t
+  const std::uint8_t* kept;     ///< [N]: 0 drops the weight of a key once it has been summed; nullptr: none is
+  Real gain;                    ///< multiplies the weights that are kept, 1/(1 - p); 1: nothing is dropped
   Real scale;                   ///< rounded to Real
   bool pre_scale;               ///< scale*(q.k + b) instead of scale*q.k + b
   Real* scratch;                ///< [N], for scores or weights
@@ -49,6 +51,8 @@ struct Row {
     return pre_scale ? scale * (product(j) + bias[j]) : scale * product(j) + bias[j];
   }
   [[nodiscard]] const Real* value(std::int64_t j) const { return v + j * value_dim; }
+  /// Is the weight of a visible key dropped? Its value is then read by nobody.
+  [[nodiscard]] bool drops(std::int64_t j) const { return kept != nullptr && kept[j] == 0; }
 };
 
 /// What a kernel answers for a row that sees no key: NaN throughout, or zeros with lse -inf.

@@ -34,6 +34,7 @@ typename Format::Real attend(const Row<Format>& row, std::int64_t begin, std::in
     const Real weight = std::exp(s[j] - maximum);
     const Real rounded = Format::round(weight);
     sum += weight;
+    if (row.drops(j)) continue;
     for (std::int64_t c = 0; c < row.value_dim; ++c) out[c] += rounded * row.value(j)[c];
   }
   for (std::int64_t c = 0; c < row.value_dim; ++c) out[c] /= sum;
@@ -66,7 +67,7 @@ void split_k(const Row<Format>& row) {
       row.out[c] += weight * parts[static_cast<std::size_t>(p * row.value_dim + c)];
     }
   }
-  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] /= sum;
+  for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] = row.out[c] / sum * row.gain;
   *row.lse = maximum + std::log(sum);
 }
 

@@ -29,8 +29,8 @@ void two_pass(const Row<Format>& row) {
   }
   std::fill_n(row.out, row.value_dim, Real{0});
   for (std::int64_t j = 0; j < row.keys; ++j) {
-    if (!row.visible[j]) continue;
-    const Real weight = Format::round(w[j] / sum);
+    if (!row.visible[j] || row.drops(j)) continue;
+    const Real weight = Format::round(w[j] / sum * row.gain);
     for (std::int64_t c = 0; c < row.value_dim; ++c) row.out[c] += weight * row.value(j)[c];
   }
   *row.lse = maximum + std::log(sum);
@@ -53,7 +53,8 @@ BuiltinKernel two_pass_kernel() {
       .arithmetic = arithmetic,
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::nan,
-      .rows = {two_pass<F64>, two_pass<F32>, two_pass<F16>, two_pass<BF16>}};
+      .rows = {two_pass<F64>, two_pass<F32>, two_pass<F16>, two_pass<BF16>},
+      .dropout = DropoutPlace::weights};
 }
 
 }  // namespace attest

@@ -88,6 +88,7 @@ void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact,
     const std::int64_t at = keys.index == nullptr ? j : keys.index[j];
     sum += keys.alpha[j] * std::abs(values.v[at * values.stride + k]);
   }
+  sum *= oracle.profile().gain;
   const double ratio = sum / std::abs(exact);
   sample_->condition = sum == 0 || !(ratio > 1) ? 1 : ratio;
   const double scale = format_.unit * sum;

@@ -139,7 +139,7 @@ std::vector<ElementFacts> exact_elements(const Problem& c, const Arithmetic& ari
                      narrow = true;
                      for (std::int64_t k = 0; k < dv; ++k) {
                        Enclosure& e = row[static_cast<std::size_t>(k)].exact;
-                       e = {detail::lower_end(balls.o[k]), detail::upper_end(balls.o[k])};
+                       e = {detail::lower_end(balls.answer(k)), detail::upper_end(balls.answer(k))};
                        narrow = narrow && e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
                      }
                    }

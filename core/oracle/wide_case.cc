@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/fields.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/flint_caches.h"
@@ -48,9 +49,13 @@ void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t 
     p.visible.push_back(j);
     if (adds) p.bias.push_back(bias_of(c_, b, h, i, j));
   }
+  p.values.clear();
+  if (c_[Slot::keep].present())
+    for (const std::int64_t j : p.visible) p.values.push_back(keeps(c_, b, h, i, j) ? j : N);
   const Tensor& sinks = c_[Slot::sink];
   p.sink = sinks.present() ? sinks[h] : -infinity;
   if (!appended && p.sink == -infinity) return;
+  if (c_[Slot::keep].present()) p.values.push_back(N);
   p.visible.push_back(N);
   if (adds) p.bias.push_back(0);
 }
@@ -61,15 +66,18 @@ void WideCase::evaluate_attention(long bits, const Visit& visit) {
                 .dv = c_.v().shape()[3],
                 .scale = c_.scale,
                 .convention = c_.mask_convention,
-                .softcap = c_.softcap};
-  const std::int64_t sinks = c_[Slot::sink].present() ? 1 : 0;
+                .softcap = c_.softcap,
+                .dropout_p = c_.dropout_p};
+  const std::int64_t zeros = c_[Slot::sink].present() || c_[Slot::keep].present() ? 1 : 0;
   for (std::int64_t page = 0; page < c_.q().shape()[0] * heads; ++page) {
     const std::int64_t b = page / heads, h = page % heads, from = b * kv_heads + h / (heads / kv_heads);
-    const WideMatrix q = rows_of(c_.q(), page), k = rows_of(c_.k(), from, sinks), v = rows_of(c_.v(), from, sinks);
+    const WideMatrix q = rows_of(c_.q(), page), k = rows_of(c_.k(), from, zeros), v = rows_of(c_.v(), from, zeros);
     p.q = &q, p.k = &k, p.v = &v;
     for (std::int64_t i = 0; i < M; ++i) {
       see(p, b, h, i, /*appended=*/false);
-      const Excuse why = sequence_at(c_, b, i) ? row_.evaluate(p, units_, bits) : Excuse::padding;
+      const Excuse why = !sequence_at(c_, b, i)  ? Excuse::padding
+                         : draws_own_dropout(c_) ? Excuse::own_dropout
+                                                 : row_.evaluate(p, units_, bits);
       for (std::int64_t column = 0; column < p.dv; ++column) {
         const auto at = static_cast<std::size_t>(column);
         const WideElement known{why == Excuse::none ? row_.exact(column) : nullptr, row_.allowed[at], row_.hull[at],

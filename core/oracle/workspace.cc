@@ -18,7 +18,9 @@ Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithm
                                  .k = c.k().dtype(),
                                  .v = c.v().dtype(),
                                  .sink = c[Slot::sink].present() ? std::optional(c[Slot::sink].dtype()) : std::nullopt,
-                                 .softcap = c.softcap});
+                                 .softcap = c.softcap,
+                                 .drops = c[Slot::keep].present(),
+                                 .dropout_p = c.dropout_p});
 }
 
 }  // namespace attest::detail

@@ -74,6 +74,10 @@ bool is_in_a_pool(const Problem& c) {
 
 }  // namespace
 
+bool draws_own_dropout(const Problem& c) {
+  return c.dropout_p != 0 && !c[Slot::keep].present();
+}
+
 bool is_in_cache(const Problem& c) {
   return c.append > 0 || is_in_a_pool(c);
 }

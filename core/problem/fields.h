@@ -65,7 +65,8 @@ enum class Content : std::uint8_t {
   logit,   ///< of a floating dtype of its own; finite or -inf
   length,  ///< i32: how many of an axis there are, from 0 to all
   start,   ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
-  place    ///< i32: where something lies in a cache, from 0; where nothing is read, anything
+  place,   ///< i32: where something lies in a cache, from 0; where nothing is read, anything
+  choice   ///< bool, 0 or 1
 };
 /// Is its content whole numbers about an axis, which change with what is left of the axis?
 [[nodiscard]] constexpr bool counts(Content content) {
@@ -90,7 +91,8 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     paged_variant{"paged", ATTEST_PAGED, "pages of a cache", false, true},
     append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
-    sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"};
+    sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"},
+    dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"};
 
 struct TensorField {
   Slot slot;
@@ -134,7 +136,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using P = attest_problem;
   using H = attest_multihead_problem;
   constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start,
-                    place = Content::place, logit = Content::logit;
+                    place = Content::place, logit = Content::logit, choice = Content::choice;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
   return std::array<TensorField, slot_count>{{
@@ -163,6 +165,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::k_new, input, optional({batch, kv_heads, appended, dk}), {}, &P::k_new, nullptr, append_variant},
       {Slot::v_new, input, optional({batch, kv_heads, appended, dv}), {}, &P::v_new, nullptr, append_variant},
       {Slot::sink, logit, optional({heads}), {}, &P::sink, nullptr, sink_variant},
+      {Slot::keep, choice, mask, {}, &P::keep, nullptr, dropout_variant},
   }};
 }();
 
@@ -273,6 +276,22 @@ inline constexpr std::tuple scalar_fields{
                         .range = {0x1p-1074, 0x1.fffffffffffffp1023},
                         .variant = softcap_variant,
                         .usual = {0.25, 256}},
+    ScalarField<double>{.name = "dropout_p",
+                        .of = Operations::attention,
+                        .member = &Problem::dropout_p,
+                        .neutral = 0.0,
+                        .in_attention = &attest_problem::dropout_p,
+                        .range = {0x1p-1074, 0x1.fffffffffffffp-1},
+                        .variant = dropout_variant,
+                        .usual = {0x1p-6, 0.75}},
+    ScalarField<std::int64_t>{.name = "dropout_seed",
+                              .of = Operations::attention,
+                              .member = &Problem::dropout_seed,
+                              .neutral = 0,
+                              .in_attention = &attest_problem::dropout_seed,
+                              .range = {0, 0x1fffffffffffff},
+                              .variant = dropout_variant,
+                              .is_detail = true},
 };
 inline constexpr std::size_t scalar_count = std::tuple_size_v<decltype(scalar_fields)>;
 
@@ -297,6 +316,8 @@ void set_arguments(Problem& c, const ArgumentValues& values);
 [[nodiscard]] bool has_variant(const Problem& c, std::string_view name);
 /// Has it a variant that says where k and v lie in a cache, or what of them comes to it?
 [[nodiscard]] bool is_in_cache(const Problem& c);
+/// Does the kernel draw what it drops? Nobody else knows what its answer is to be.
+[[nodiscard]] bool draws_own_dropout(const Problem& c);
 /// Makes every argument of the variant neutral, and leaves its tensors out.
 void drop_variant(Problem& c, std::string_view name);
 /// attest_problem.variants.

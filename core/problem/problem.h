@@ -61,16 +61,17 @@ enum class Slot {
   cache_index,
   k_new,
   v_new,
-  sink
+  sink,
+  keep
 };
-inline constexpr int slot_count = 25, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 26, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
       "q",           "k",          "v",        "mask",      "w_q",      "w_k",        "w_v",
       "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",     "bias_v",
       "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v",
-      "cache_index", "k_new",      "v_new",    "sink"};
+      "cache_index", "k_new",      "v_new",    "sink",      "keep"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -81,7 +82,8 @@ struct Words<Slot> {
 /// sequence are padding (sequences.h). page_table [batch, columns] and cache_index [batch] say where k and v lie in a
 /// cache, and change nothing of what they are (kv_cache.h). k_new and v_new are there where a kernel is called alone: a
 /// problem has its new keys among the others, and says how many there are. sink [heads] is a score without a key, for
-/// each head: e^sink joins the sum of the weights of each of its rows, as a key's of value 0 would.
+/// each head: e^sink joins the sum of the weights of each of its rows, as a key's of value 0 would. keep [batch|1,
+/// heads|1, M, N] says which weights are dropped, where it is 0, once they are normalised.
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -96,6 +98,10 @@ struct Problem {
   Causal alignment = Causal::none;
   /// c: a scaled product t is c tanh(t/c) before a mask is added to it; 0: t itself.
   double softcap = 0;
+  /// p: a weight that is kept is divided by 1 - p, which nothing else is. Above 0 without `keep`, the kernel draws what
+  /// it keeps, by the seed, and nobody else knows it.
+  double dropout_p = 0;
+  std::int64_t dropout_seed = 0;
   /// Of a cache (kv_cache.h): so many pages there are in memory, or rows of a cache; 0: as many as are named.
   std::int64_t pool = 0;
   /// So many of each entry's keys, the last ones, come with the call, which writes them into the cache; 0: all are

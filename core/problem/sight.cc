@@ -63,6 +63,11 @@ double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int
   return mask.present() && mask.dtype() != DType::boolean ? mask_entry(mask, batch, head, i, j) : 0.0;
 }
 
+bool keeps(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
+  const Tensor& keep = c[Slot::keep];
+  return !keep.present() || mask_entry(keep, batch, head, i, j) != 0;
+}
+
 bool has_fully_masked_row(const Problem& c) {
   if (c[Slot::bias_k].present()) return false;
   const std::int64_t heads = heads_of(c);

@@ -63,6 +63,9 @@ void settle_alignment(Problem& c);
 /// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
 [[nodiscard]] double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
+/// Is the weight of key `j` in row `i` kept, whether the row sees it or not? All are where nothing is dropped.
+[[nodiscard]] bool keeps(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
+
 /// True when some row of a sequence sees no key at all (never with bias_k, whose row nothing hides). N = 0 with M > 0
 /// counts.
 [[nodiscard]] bool has_fully_masked_row(const Problem& c);

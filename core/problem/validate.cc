@@ -200,6 +200,15 @@ void validate_softcap(const Problem& c) {
          c.softcap);
 }
 
+void validate_dropout(const Problem& c) {
+  const bool drops = has_variant(c, dropout_variant.name);
+  if (c.dropout_seed != 0 && (!drops || c[Slot::keep].present()))
+    refuse("dropout_seed is {} {}; it says what a kernel with a dropout_p and without keep is to draw", c.dropout_seed,
+           drops ? "beside keep" : "without a dropout_p");
+  if (drops && is_in_cache(c))
+    refuse("there is dropout in a problem whose keys lie in a cache; nothing is dropped where a model is asked");
+}
+
 void validate_size(const Problem& c) {
   const Shape& q = c.q().shape();
   const std::int64_t heads = c.operation == Operation::attention ? q[1] : c.heads;
@@ -305,16 +314,17 @@ void validate_left_pad(const Problem& c) {
              lengths[b]);
 }
 
+/// One refuses bytes of a bool tensor that are neither 0 nor 1.
+void validate_bytes(std::string_view name, const Tensor& t, std::string_view meaning) {
+  for (std::int64_t i = 0; i < t.elements(); ++i) {
+    const int byte = std::to_integer<int>(t.bytes()[static_cast<std::size_t>(i)]);
+    if (byte > 1) refuse("{} holds the byte {} at {}; {}", name, byte, index_text(i, t.shape()), meaning);
+  }
+}
+
 void validate_mask(const Tensor& mask) {
   if (mask.dtype() == DType::i32) refuse("mask is i32; it is bool or of a floating dtype");
-  if (mask.dtype() == DType::boolean) {
-    for (std::int64_t i = 0; i < mask.elements(); ++i) {
-      const int byte = std::to_integer<int>(mask.bytes()[static_cast<std::size_t>(i)]);
-      if (byte > 1)
-        refuse("mask holds the byte {} at {}; 1 shows a key and 0 hides it", byte, index_text(i, mask.shape()));
-    }
-    return;
-  }
+  if (mask.dtype() == DType::boolean) return validate_bytes("mask", mask, "1 shows a key and 0 hides it");
   for (std::int64_t i = first_non_finite(mask, 0); i >= 0; i = first_non_finite(mask, i + 1)) {
     if (mask[i] == -std::numeric_limits<double>::infinity()) continue;
     refuse("mask holds {} at {}; an entry is finite or -inf", mask[i], index_text(i, mask.shape()));
@@ -340,6 +350,11 @@ void validate_elements(const Case& c) {
     if (!t.present()) continue;
     if (field.content == Content::mask) {
       validate_mask(t);
+      continue;
+    }
+    if (field.content == Content::choice) {
+      if (t.dtype() != DType::boolean) refuse("{} is {}; it must be bool", field.name(), name_of(t.dtype()));
+      validate_bytes(field.name(), t, "1 keeps a weight and 0 drops it");
       continue;
     }
     if (field.content == Content::place) continue;
@@ -393,6 +408,7 @@ void validate(const Case& c) {
   validate_arguments(c);
   validate_alignment(c);
   validate_softcap(c);
+  validate_dropout(c);
   validate_elements(c);
   validate_left_pad(c);
   validate_append(c);

@@ -1,6 +1,7 @@
 #include "properties/arrangement/sequences.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -39,7 +40,10 @@ Tensor rows_at(const Tensor& t, const std::vector<Place>& places) {
   return joined;
 }
 
-/// A mask that hides nothing and adds nothing.
+/// What says something of each row and key of a case.
+constexpr std::array masks{Slot::mask, Slot::keep};
+
+/// A mask that hides nothing and adds nothing, or drops nothing.
 Tensor idle_mask(DType dtype, const Shape& shape) {
   return mapped(Tensor(dtype, shape), [&](std::int64_t, double) { return dtype == DType::boolean ? 1.0 : 0.0; });
 }
@@ -82,10 +86,13 @@ Case joined_case(const Case& c, const Joined& j, const std::vector<Sequence>& of
   one[Slot::v] = rows_at(c.v(), j.keys);
   one[Slot::q_starts] = whole_numbers(j.q_starts);
   one[Slot::kv_starts] = whole_numbers(j.kv_starts);
-  if (!c.mask().present()) return one;
-  one[Slot::mask] = idle_mask(c.mask().dtype(), {1, c.mask().shape()[1], std::ssize(j.queries), std::ssize(j.keys)});
-  for (std::int64_t s = 0; s < std::ssize(of); ++s)
-    copy_mask(c.mask(), of[static_cast<std::size_t>(s)], one[Slot::mask], sequence_of(one, s));
+  for (const Slot slot : masks) {
+    const Tensor& mask = c[slot];
+    if (!mask.present()) continue;
+    one[slot] = idle_mask(mask.dtype(), {1, mask.shape()[1], std::ssize(j.queries), std::ssize(j.keys)});
+    for (std::int64_t s = 0; s < std::ssize(of); ++s)
+      copy_mask(mask, of[static_cast<std::size_t>(s)], one[slot], sequence_of(one, s));
+  }
   return one;
 }
 
@@ -160,10 +167,13 @@ Case padded(const Case& c) {
   spread(Slot::q, queries), spread(Slot::k, keys), spread(Slot::v, keys);
   batched[Slot::q_lengths] = whole_numbers(q_lengths);
   batched[Slot::kv_lengths] = whole_numbers(kv_lengths);
-  if (!c.mask().present()) return batched;
-  batched[Slot::mask] = idle_mask(c.mask().dtype(), {batch, c.mask().shape()[1], queries, keys});
-  for (std::int64_t s = 0; s < batch; ++s)
-    copy_mask(c.mask(), of[static_cast<std::size_t>(s)], batched[Slot::mask], sequence_of(batched, s));
+  for (const Slot slot : masks) {
+    const Tensor& mask = c[slot];
+    if (!mask.present()) continue;
+    batched[slot] = idle_mask(mask.dtype(), {batch, mask.shape()[1], queries, keys});
+    for (std::int64_t s = 0; s < batch; ++s)
+      copy_mask(mask, of[static_cast<std::size_t>(s)], batched[slot], sequence_of(batched, s));
+  }
   return batched;
 }
 

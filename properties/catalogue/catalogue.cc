@@ -34,6 +34,7 @@ const std::vector<const Property*>& catalogue() {
                                                    window_properties(),
                                                    sink_properties(),
                                                    softcap_properties(),
+                                                   dropout_properties(),
                                                    sequence_properties(),
                                                    cache_properties(),
                                                    append_properties(),

@@ -100,6 +100,10 @@ std::string misses_softcap(const Case& c) {
   return c.softcap > 0 ? "" : "has no softcap; the theorem is about one";
 }
 
+std::string misses_dropout(const Case& c) {
+  return c[Slot::keep].present() ? "" : "has no mask of dropped weights; the theorem is about one";
+}
+
 std::string misses_added_after_scale(const Case& c) {
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
   if (!additive || c.mask_convention == MaskConvention::post_scale) return {};
@@ -468,6 +472,7 @@ constexpr Hypothesis window{"window", "a window", misses_window};
 constexpr Hypothesis no_window{"no-window", "no window", misses_no_window};
 constexpr Hypothesis sink{"sink", "a sink", misses_sink};
 constexpr Hypothesis softcap{"softcap", "a softcap", misses_softcap};
+constexpr Hypothesis dropout{"dropout", "a mask of dropped weights", misses_dropout};
 constexpr Hypothesis added_after_scale{"added-after-scale", "no pre-scale mask", misses_added_after_scale};
 constexpr Hypothesis window_and_more{"window-and-more", "a window beside a mask or a causal form",
                                      misses_window_and_more};
@@ -580,6 +585,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &causal_mask,
                                      &constant_values,
                                      &crossed_page,
+                                     &dropout,
                                      &equal_keys,
                                      &equal_lengths,
                                      &equal_widths,

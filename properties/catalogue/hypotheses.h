@@ -104,6 +104,8 @@ extern const Hypothesis sink;               ///< a sink
 extern const Hypothesis added_after_scale;  ///< no additive mask that is scaled with the products
 // Caps.
 extern const Hypothesis softcap;  ///< a cap of scores
+// Dropout.
+extern const Hypothesis dropout;  ///< a mask of dropped weights, which the problem gives
 // Sequences.
 extern const Hypothesis sequences;              ///< lengths, or packed sequences
 extern const Hypothesis packed;                 ///< packed sequences

@@ -91,6 +91,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> window_properties();
 [[nodiscard]] std::span<const Property> sink_properties();
 [[nodiscard]] std::span<const Property> softcap_properties();
+[[nodiscard]] std::span<const Property> dropout_properties();
 [[nodiscard]] std::span<const Property> sequence_properties();
 [[nodiscard]] std::span<const Property> cache_properties();
 [[nodiscard]] std::span<const Property> append_properties();

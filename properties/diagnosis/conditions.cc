@@ -233,13 +233,12 @@ std::string spoken(std::string_view word) {
   const std::size_t colon = std::min(word.find(':'), word.size());
   const std::string_view group = word.substr(0, colon);
   if (colon == word.size() || group == "causal" || group == "shape" || group == "scale") return {};
-  bool of_window = false;
-  for_each_scalar(Operation::attention, [&](const auto& field) {
-    of_window = of_window || (field.variant == window_variant && field.name == group);
-  });
+  bool of_variant = false;
+  for_each_scalar(Operation::attention,
+                  [&](const auto& field) { of_variant = of_variant || (!field.is_original() && field.name == group); });
   const std::vector<Variant> all = variants();
   const auto variant = std::ranges::find(all, group, &Variant::name);
-  if (of_window || variant != all.end()) return {};
+  if (of_variant || variant != all.end()) return {};
   return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
 }
 
@@ -307,6 +306,53 @@ std::vector<std::string> traits_of_softcap(const Case& c) {
   return words;
 }
 
+/// What keep drops of keys that rows see, of rows spread over the case, so that it takes no longer than drawing it.
+struct Dropped {
+  bool a_key = false, every_key_of_a_row = false;
+};
+Dropped dropped_in(const Case& c) {
+  constexpr std::int64_t most_keys = 1 << 16;
+  const std::int64_t heads = heads_of(c), M = queries_of(c), N = keys_of(c), rows = batch_of(c) * heads * M;
+  const std::int64_t step =
+      std::max<std::int64_t>(1, rows / std::max<std::int64_t>(1, most_keys / std::max<std::int64_t>(N, 1)));
+  Dropped dropped;
+  for (std::int64_t row = 0; row < rows; row += step) {
+    const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
+    std::int64_t seen = 0, kept = 0;
+    for (std::int64_t j = 0; j < N; ++j) {
+      if (hidden(c, b, h, i, j)) continue;
+      ++seen;
+      if (keeps(c, b, h, i, j)) ++kept;
+    }
+    dropped.a_key = dropped.a_key || kept < seen;
+    dropped.every_key_of_a_row = dropped.every_key_of_a_row || (kept == 0 && seen > 0);
+  }
+  return dropped;
+}
+
+std::vector<std::string> traits_of_dropout(const Case& c) {
+  if (!has_variant(c, dropout_variant.name)) return {"no dropout"};
+  std::vector<std::string> words{"dropout", c.dropout_p > 0 ? "dropout with p > 0" : "dropout with p = 0",
+                                 c.mask().present() ? "dropout beside a mask" : "dropout and no mask",
+                                 queries_of(c) == 1 ? "dropout and one query" : "dropout and more than one query"};
+  if (c.dropout_p > 0.5) words.emplace_back("dropout with p > 1/2");
+  if (c.causal != Causal::none) words.emplace_back("dropout beside a causal form");
+  if (c[Slot::sink].present()) words.emplace_back("dropout beside a sink");
+  if (has_sequences(c)) words.emplace_back("dropout beside sequences of lengths of their own");
+  if (heads_of(c) != c.k().shape()[1]) words.emplace_back("dropout and grouped heads");
+  const Tensor& keep = c[Slot::keep];
+  if (!keep.present()) {
+    words.emplace_back("dropout that the kernel draws");
+    return words;
+  }
+  if (keep.shape()[0] > 1) words.emplace_back("keep of its own for every batch entry");
+  if (keep.shape()[1] > 1) words.emplace_back("keep of its own for every head");
+  const Dropped dropped = dropped_in(c);
+  words.emplace_back(dropped.a_key ? "keep drops a key" : "keep drops no key");
+  if (dropped.every_key_of_a_row) words.emplace_back("keep drops every key of a row");
+  return words;
+}
+
 std::vector<std::string> traits_of_sequences(const Case& c) {
   const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
   if (!has_sequences(c)) return {"batch entries as long as each other"};
@@ -359,6 +405,8 @@ Traits traits_of(const Case& c) {
     for (std::string& words : traits_of_sinks(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_softcap(c)) add(std::move(words));
+  if (c.operation == Operation::attention)
+    for (std::string& words : traits_of_dropout(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_sequences(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");

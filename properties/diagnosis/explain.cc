@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "core/oracle/oracle.h"
+#include "core/problem/fields.h"
 #include "properties/diagnosis/arithmetic/probe_denominator.h"
 #include "properties/road/redeclared_kernel.h"
 
@@ -176,6 +178,40 @@ std::vector<Change> inaccurate_tanhs(const Arithmetic& declared) {
   return changes;
 }
 
+/// Other places where what is kept is divided by 1 - p.
+std::vector<Change> places_of_dropout(const Arithmetic& declared) {
+  struct Place {
+    DropoutPlace place;
+    std::string_view words;
+  };
+  constexpr Place places[] = {{DropoutPlace::output, "an output that is divided by 1 - p"},
+                              {DropoutPlace::weights, "weights that are divided by 1 - p before they are rounded"},
+                              {DropoutPlace::values, "values that are divided by 1 - p in their own format"}};
+  std::vector<Change> changes;
+  for (const auto& [place, words] : places) {
+    if (place == declared.dropout) continue;
+    changes.push_back({fmt::format("{} (\"applied\": \"{}\" of dropout)", words, name_of(place)),
+                       [place](Arithmetic& a) { a.dropout = place; }});
+  }
+  return changes;
+}
+
+/// What the two differ in that is stated with a variant, as JSON of "variants"; empty: nothing.
+std::string difference_of_variants(const Arithmetic& declared, const Arithmetic& changed) {
+  if (changed.dropout == declared.dropout) return {};
+  return fmt::format(R"({{"{}":{{"applied":"{}"}}}})", dropout_variant.name, name_of(changed.dropout));
+}
+
+/// Does the kernel answer the case right where nothing is dropped? Of a case that drops something.
+bool is_right_without_dropout(Kernel& kernel, const Case& c) {
+  Case plain = c;
+  drop_variant(plain, dropout_variant.name);
+  if (!why_unsupported(kernel.manifest(), plain).empty()) return false;
+  const Reply reply = kernel.run(plain);
+  return reply.status == CallStatus::ok &&
+         judge_attention(plain, reply.out, Tensor(), kernel.manifest().arithmetic_for(plain)).outcome == Outcome::held;
+}
+
 /// The keys of "arithmetic" in which the two differ, as JSON.
 std::string difference(const Manifest& manifest, DType dtype, const Arithmetic& declared, const Arithmetic& changed) {
   using json = nlohmann::ordered_json;
@@ -234,6 +270,14 @@ class Search {
   }
   [[nodiscard]] bool pointless() const { return cases_.empty(); }
   [[nodiscard]] const Arithmetic& declared() const { return declared_; }
+  /// Whether it is dropout that is wrong, and no number on the way to a weight or a sum of them: every case divides
+  /// what it keeps, and is right without.
+  [[nodiscard]] bool is_of_dropout() {
+    return std::ranges::all_of(cases_, [&](const Wrong& one) {
+      const Case& c = one.found->value;
+      return c[Slot::keep].present() && c.dropout_p > 0 && is_right_without_dropout(kernel_, c);
+    });
+  }
 
   /// Without those changes that say of the denominator what the kernel's own answers refute.
   [[nodiscard]] std::vector<Change> unrefuted(std::vector<Change> changes) {
@@ -260,6 +304,7 @@ class Search {
       if (places.contains(change.place) || !holds_under(changed, explanation)) continue;
       if (explanation.one_place) places.insert(change.place);
       explanation.declaration = difference(kernel_.manifest(), dtype_, declared_, changed);
+      explanation.variants = difference_of_variants(declared_, changed);
       explanation.coarser = coarser_by(declared_, changed);
       const auto place =
           std::ranges::upper_bound(found, explanation.utilisation, std::ranges::greater(), &Explanation::utilisation);
@@ -335,6 +380,9 @@ std::vector<Change> pairs_of(const std::vector<Change>& changes) {
 std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases) {
   Search search(kernel, cases.front().value.dtype(), cases);
   if (search.pointless()) return {};
+  // A 1/(1 - p) that is rounded looks as weights of a narrower format do, which would say of cases without dropout what
+  // they refute.
+  if (search.is_of_dropout()) return search.sufficient(places_of_dropout(search.declared()));
   const bool capped = std::ranges::any_of(cases, [](const BeyondBound& one) { return one.value.softcap > 0; });
   const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared(), capped));
   const std::vector<Change> rearranged = search.unrefuted(rearrangements(search.declared()));

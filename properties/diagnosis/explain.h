@@ -23,7 +23,9 @@ struct BeyondBound {
 struct Explanation {
   std::string words;        ///< "weights rounded to bf16 before they multiply V"
   std::string declaration;  ///< the keys that change, as JSON of "arithmetic": {"weights":"bf16"}
-  double utilisation = 0;   ///< worst of the cases that hold then; at most 1
+  /// Those that are stated with a variant, as JSON of "variants": {"dropout":{"applied":"values"}}; empty: none.
+  std::string variants{};
+  double utilisation = 0;  ///< worst of the cases that hold then; at most 1
   double coarser = 1;  ///< the largest factor by which it makes a unit roundoff, or the error of exp or tanh, larger
   bool one_place = false;  ///< one number is kept in one narrower format, or tanh errs more, and nothing else changes
   /// Of one_place the stage that this number is of: scores, weights or sums; nothing: of several.
@@ -42,7 +44,8 @@ struct Explanation {
 /// in one format with order and form left open altogether. Empty where nothing that a manifest can declare does: then
 /// it is no matter of precision. All cases are of one dtype that the manifest lists, and there is one at least. Cases
 /// that hold when they are run again explain nothing and are passed over. Runs the kernel on every case up to some
-/// hundred times.
+/// hundred times. Where every case divides what dropout keeps, and is right where nothing is dropped, the arithmetic of
+/// weights and sums is none to explain it by: then the only changes are other places for that division.
 [[nodiscard]] std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases);
 
 }  // namespace attest

@@ -12,10 +12,12 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
+#include "properties/diagnosis/variants/dropout_misreadings.h"
 
 namespace attest {
 namespace {
@@ -26,6 +28,7 @@ Case with_scores(const Case& shape, double first, double others) {
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
   c.softcap = 0;
+  drop_variant(c, dropout_variant.name);
   c.provenance = {};
   const Extents e = extents_of(c);
   const auto fill = [&](Slot slot, auto&& number) {
@@ -55,19 +58,30 @@ Answer answer_to(Kernel& kernel, const Case& c) {
   return outcome == Outcome::held ? Answer::right : Answer::other;
 }
 
+/// Exact numbers of a row; where nothing is dropped, the log-sum-exp is that of what is kept, and 1 - p is 1.
+struct RowNumbers {
+  double lse = 0, largest = 0;           ///< the log-sum-exp; the largest score
+  double lse_of_kept = 0, log_kept = 0;  ///< the log-sum-exp of the keys that are not dropped; ln(1 - p)
+};
 struct LseReading {
   std::string_view words;
-  /// What it makes of the exact log-sum-exp and the row's largest score.
-  double (*made)(double lse, double largest);
+  double (*made)(const RowNumbers& row);
 };
 constexpr LseReading lse_readings[] = {
-    {"the log-sum-exp were to base 2", [](double lse, double) { return lse * std::numbers::log2e; }},
+    {"the log-sum-exp were to base 2", [](const RowNumbers& row) { return row.lse * std::numbers::log2e; }},
     {"the log-sum-exp were that of scores less their maximum",
-     [](double lse, double largest) { return lse - largest; }},
-    {"the log-sum-exp were the maximum of the scores", [](double, double largest) { return largest; }},
+     [](const RowNumbers& row) { return row.lse - row.largest; }},
+    {"the log-sum-exp were the maximum of the scores", [](const RowNumbers& row) { return row.largest; }},
     {"the log-sum-exp were the sum of e^(score - maximum), without its logarithm",
-     [](double lse, double largest) { return std::exp(lse - largest); }},
-    {"the log-sum-exp had the other sign", [](double lse, double) { return -lse; }}};
+     [](const RowNumbers& row) { return std::exp(row.lse - row.largest); }},
+    {"the log-sum-exp had the other sign", [](const RowNumbers& row) { return -row.lse; }},
+    {"the log-sum-exp were that of the weights that are kept", [](const RowNumbers& row) { return row.lse_of_kept; }},
+    {"the log-sum-exp were that of the weights that are kept, divided by 1 - p",
+     [](const RowNumbers& row) { return row.lse_of_kept - row.log_kept; }},
+    {"the log-sum-exp were that of all weights, divided by 1 - p",
+     [](const RowNumbers& row) { return row.lse - row.log_kept; }},
+    {"the log-sum-exp were that of all weights, multiplied by 1 - p",
+     [](const RowNumbers& row) { return row.lse + row.log_kept; }}};
 
 /// The largest score of a row that sees a key.
 double largest_score(const Case& c, std::int64_t row) {
@@ -120,17 +134,28 @@ std::optional<std::string> misread_lse(Kernel& kernel, std::span<const Case> cas
     const Reply reply = kernel.run(c, c.dtype(), /*want_lse=*/true);
     if (reply.status != CallStatus::ok || !reply.lse.present()) continue;
     const AttentionBounds bounds = attention_bounds(c, arithmetic);
+    const bool drops = c[Slot::keep].present();
+    const AttentionBounds of_kept = drops ? attention_bounds(with_dropped_keys_hidden(c), arithmetic) : bounds;
     for (std::int64_t row = 0; row < reply.lse.elements(); ++row) {
       const RowBound& b = bounds.rows[static_cast<std::size_t>(row)];
       if (b.excuse != Excuse::none || !std::isfinite(b.lse)) continue;
       const double found = reply.lse[row], allowed = b.lse_allowed + b.lse_certificate;
-      const double largest = largest_score(c, row);
+      const RowNumbers exact{.lse = b.lse,
+                             .largest = largest_score(c, row),
+                             .lse_of_kept = of_kept.rows[static_cast<std::size_t>(row)].lse,
+                             .log_kept = std::log1p(-c.dropout_p)};
       wrong += std::abs(found - b.lse) > 4 * allowed;
       for (std::size_t i = 0; i < fits.size(); ++i) {
-        const double other = lse_readings[i].made(b.lse, largest);
+        const double other = lse_readings[i].made(exact);
+        if (std::isnan(other)) continue;
+        // Of a row that drops every key it is -inf, or NaN where a maximum of nothing is subtracted.
+        if (std::isinf(other) && std::isfinite(exact.largest)) {
+          fits[i] = fits[i] && !std::isfinite(found);
+          continue;
+        }
         // What is made of it is rounded, too: relative to all that it is made of.
-        const double room = 2 * allowed + 0x1p-40 * (std::abs(largest) + std::abs(other)) +
-                            4 * format_of(arithmetic.score_sums).unit * (std::abs(largest) + std::abs(other));
+        const double room = 2 * allowed + 0x1p-40 * (std::abs(exact.largest) + std::abs(other)) +
+                            4 * format_of(arithmetic.score_sums).unit * (std::abs(exact.largest) + std::abs(other));
         fits[i] = fits[i] && std::abs(found - other) <= room;
       }
     }

@@ -20,6 +20,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/diagnosis/misread_numbers.h"
 #include "properties/diagnosis/row_misreadings.h"
+#include "properties/diagnosis/variants/dropout_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
 #include "properties/diagnosis/variants/sink_misreadings.h"
 #include "properties/diagnosis/variants/softcap_misreadings.h"
@@ -307,6 +308,8 @@ class Misreadings {
     for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadSinks& reading : misread_sinks(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadSoftcap& reading : misread_softcaps(c_)) add(std::move(reading.words), std::move(reading.problem));
+    for (MisreadDropout& reading : misread_dropout(c_))
+      add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
   }
 
   void heads() {
@@ -488,7 +491,7 @@ class Misreadings {
     add("tensors lay in memory as [batch, tokens, heads, width]", other, by_token);
     add("the output were asked for as [batch, tokens, heads, width]", c_, by_token);
     // Whoever takes the extents from the shape finds other ones, too.
-    if (e_.queries != e_.keys || c_.mask().present()) return;
+    if (e_.queries != e_.keys || c_.mask().present() || c_[Slot::keep].present()) return;
     const auto exchanged = [](const Tensor& tensor) {
       const Shape shape = tensor.shape();
       Tensor turned(tensor.dtype(), {shape[0], shape[2], shape[1], shape[3]});
@@ -507,12 +510,21 @@ class Misreadings {
   std::vector<Misreading> found_;
 };
 
+/// Are there sinks, and what keep says, for each of its heads? Axes that are read as others may leave more heads than
+/// there are of these, or other rows.
+bool serves_its_axes(const Case& problem) {
+  const Tensor &sinks = problem[Slot::sink], &keep = problem[Slot::keep];
+  if (sinks.present() && sinks.elements() != heads_of(problem)) return false;
+  if (!keep.present()) return true;
+  const auto serves = [](std::int64_t pages, std::int64_t all) { return pages == 1 || pages == all; };
+  const Shape& shape = keep.shape();
+  return serves(shape[0], batch_of(problem)) && serves(shape[1], heads_of(problem)) &&
+         shape[2] == queries_of(problem) && shape[3] == keys_of(problem);
+}
+
 /// How an answer fares as one to that problem.
 Outcome outcome_as(const Case& problem, const Tensor& out, const Arithmetic& arithmetic) {
-  if (out.shape() != problem.out_shape()) return Outcome::violated;
-  // Axes that are read as others may leave more heads than there are sinks.
-  const Tensor& sinks = problem[Slot::sink];
-  if (sinks.present() && sinks.elements() != heads_of(problem)) return Outcome::violated;
+  if (out.shape() != problem.out_shape() || !serves_its_axes(problem)) return Outcome::violated;
   return judge_attention(problem, out, Tensor(), arithmetic).outcome;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/road/fit_form.h"
@@ -68,6 +69,10 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
   if (c.mask().present()) change("no mask", [](Case& other) { other[Slot::mask] = Tensor(); });
   if (c.causal != Causal::none) change("no causal form", [](Case& other) { other.causal = Causal::none; });
   if (c.softcap > 0) change("no softcap", [](Case& other) { other.softcap = 0; });
+  if (c[Slot::keep].present()) {
+    change("no dropout", [](Case& other) { drop_variant(other, dropout_variant.name); });
+    if (c.dropout_p > 0) change("a dropout_p of 0", [](Case& other) { other.dropout_p = 0; });
+  }
   if (!is_inverse_root(c.scale, e.dk))
     change("the scale 1/sqrt(dk)", [&](Case& other) { other.scale = inverse_root(e.dk); });
   return beside;

@@ -73,6 +73,12 @@ class Row {
     Tensor mask(DType::f64, {1, 1, 1, e_.keys});
     for (std::int64_t j = 0; j < e_.keys; ++j) mask.set(j, added(j));
     row[Slot::mask] = std::move(mask);
+    // Weights are dropped behind all that is misread here.
+    if (!c_[Slot::keep].present()) return row;
+    row.dropout_p = c_.dropout_p;
+    row[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, e_.keys});
+    for (std::int64_t j = 0; j < e_.keys; ++j)
+      row[Slot::keep].set(j, keeps(c_, place_.batch, place_.head, place_.query, j) ? 1.0 : 0.0);
     return row;
   }
 

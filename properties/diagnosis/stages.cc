@@ -9,6 +9,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "properties/road/fit_form.h"
@@ -47,6 +48,8 @@ struct Row {
   std::vector<double> products;       ///< q.k times the scale, as double computes them
   std::vector<double> scores;         ///< likewise
   std::int64_t keys = 0, dk = 0, dv = 0;
+  std::vector<double> keep;  ///< of the keys; empty: nothing is dropped
+  double dropout_p = 0;
 };
 
 Row row_of(const Case& c, std::int64_t element) {
@@ -54,6 +57,7 @@ Row row_of(const Case& c, std::int64_t element) {
   const auto [b, h, i, column] = shape.index_of(element);
   Row out;
   out.dtype = c.dtype(), out.scale = c.scale, out.softcap = c.softcap, out.convention = c.mask_convention;
+  out.dropout_p = c.dropout_p;
   out.dk = c.k().shape()[3], out.dv = c.v().shape()[3];
   if (c.mask().present() && c.mask().dtype() != DType::boolean) out.mask = c.mask().dtype();
   const std::int64_t kv = kv_head_of(c, h), all = c.k().shape()[2];
@@ -70,6 +74,7 @@ Row row_of(const Case& c, std::int64_t element) {
     out.bias.push_back(bias);
     out.products.push_back(c.scale * product);
     out.scores.push_back(score_in(c, product, bias));
+    if (c[Slot::keep].present()) out.keep.push_back(keeps(c, b, h, i, j) ? 1.0 : 0.0);
     ++out.keys;
   }
   return out;
@@ -92,6 +97,8 @@ Case alone(const Row& row) {
   c.mask_convention = row.convention, c.softcap = row.softcap;
   if (std::ranges::any_of(row.bias, [](double b) { return b != 0; }))
     c[Slot::mask] = Tensor(row.mask, {1, 1, 1, row.keys}, row.bias);
+  if (!row.keep.empty())
+    c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, row.keys}, row.keep), c.dropout_p = row.dropout_p;
   return c;
 }
 
@@ -221,16 +228,27 @@ StageFound undetermined(std::string why) {
 StageFound stage_of(Kernel& kernel, const Case& c) {
   if (c.operation != Operation::attention || c.out_shape().elements() == 0)
     return undetermined("only attention has these stages");
+  if (draws_own_dropout(c)) return undetermined("what the kernel drops, and so its output, nobody else knows");
   const Fed whole = fed(kernel, c);
   if (!whole.wrong() || whole.element < 0) return undetermined("the output by itself is within its bound");
-  const Row row = row_of(c, whole.element);
+  Row row = row_of(c, whole.element);
   if (row.keys == 0) return undetermined("the row sees no key");
-  const Fed single = fed(kernel, alone(row));
+  Fed single = fed(kernel, alone(row));
   if (!single.wrong())
     return undetermined(single.outcome == Outcome::held
                             ? "its row alone, with the keys that it sees, comes out right: masks, other rows or heads, "
                               "lengths or memory are at fault"
                             : "its row alone cannot be judged");
+  // What is fed below drops nothing, and would come out right of a kernel that is wrong about dropout alone.
+  if (!row.keep.empty()) {
+    row.keep.clear();
+    single = fed(kernel, alone(row));
+    if (!single.wrong())
+      return undetermined(single.outcome == Outcome::held
+                              ? "its row alone comes out right where nothing is dropped: what is dropped, or the "
+                                "division by 1 - p, is at fault"
+                              : "its row alone cannot be judged where nothing is dropped");
+  }
   const Arithmetic& arithmetic = kernel.manifest().arithmetic_for(c);
   const bool wider = format_of(arithmetic.accumulate).unit * 8 <= format_of(c.dtype()).unit;
   if (wider && fed(kernel, exact_sums(row)).wrong())

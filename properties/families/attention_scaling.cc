@@ -134,13 +134,16 @@ double spread_of_scores(const Profile& p, const Case& c) {
 
 /// Are all products p_j v_jk, their sums and the rescaled sums either 0 or normal, on both sides? Weights are at least
 /// e^-spread / N, a sum that cancels is still a multiple of the last bit of its smallest term (2^-53 of it at the
-/// least), and a later maximum rescales it by e^-spread at the least.
+/// least), and a later maximum rescales it by e^-spread at the least. What dropout multiplies may be the values, in
+/// their own format.
 bool same_sums(const Profile& p, const Case& c, double factor) {
   const Sizes v = sizes_of(c.v());
   if (v.most == 0) return true;
+  const double gain = 1 / (1 - c.dropout_p);
+  if (gain > 1 && v.least * std::min(1.0, factor) < format_of(c.v().dtype()).min_normal) return false;
   const double N = static_cast<double>(keys_of(c)), spread = spread_of_scores(p, c) + p.lazy + 1;
   const double least = v.least * std::min(1.0, factor) * 0x1p-54 * std::exp(-2 * spread) / N;
-  const double most = v.most * std::max(1.0, factor) * N * std::exp(p.fixed_shift ? spread : p.lazy + 1);
+  const double most = gain * v.most * std::max(1.0, factor) * N * std::exp(p.fixed_shift ? spread : p.lazy + 1);
   return least >= std::max(p.least_weight, p.lam_a) &&
          most <= 0x1p-2 * std::min({p.H_a, p.H_o, format_of(c.v().dtype()).largest});
 }
@@ -238,7 +241,7 @@ const Property family[] = {
      .floating_point =
          "bound; bitwise for c = ±2^k if deterministic, barring under/overflow (compare values: +0 equals "
          "−0)",
-     .under = "window lengths packed left_pad sink softcap",
+     .under = "window lengths packed left_pad sink softcap dropout",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = value_scaling},
 };

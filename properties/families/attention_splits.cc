@@ -272,7 +272,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad sink softcap",
+     .under = "window lengths packed left_pad sink softcap dropout",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

@@ -18,6 +18,8 @@ Arithmetic arithmetic_of(const Make& make, DType dtype) {
   a.exp_ulp = 1.0;
   // Its tanh errs by 2.2 ulp of f64 and of f32 at the most that anyone has seen (Zimmermann and others 2024).
   a.tanh = {TanhMeasure::ulp, 2.5};
+  // Weights that are normalised are multiplied before they are rounded, and those that are not with the output.
+  a.dropout = make.normalise_first ? DropoutPlace::weights : DropoutPlace::output;
   if (make.lazy_nats > 0) {
     a.max = MaxPolicy::lazy;
     a.lazy_nats = make.lazy_nats;

@@ -9,6 +9,7 @@
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
 #include "properties/faults/planted_cache.h"
+#include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_sink.h"
@@ -23,7 +24,7 @@ namespace {
 template <class Real>
 struct Workspace {
   std::vector<Real> q, k, v, bias, x, weights, part, tile, out;
-  std::vector<std::uint8_t> visible;
+  std::vector<std::uint8_t> visible, kept;
 };
 
 template <class Real>
@@ -128,6 +129,7 @@ class PlantedProblem {
 
   /// The mask's entry for key j of row i: -inf hides, else what it adds. 0 without a mask.
   [[nodiscard]] double mask_entry(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+    if (is("dropout-hides-keys") && drops_weights(p_, slip_) && !keeps_weight(p_, slip_, b, h, i, j)) return -infinity;
     const attest_tensor& mask = p_.mask;
     if (mask.data == nullptr || (is("window-replaces-the-mask") && has_window(p_))) return 0;
     std::int64_t page = b, plane = h, row = i, column = j;
@@ -181,6 +183,14 @@ class PlantedProblem {
     w_.bias[static_cast<std::size_t>(j)] = 0;
   }
 
+  /// Which of its weights row i keeps.
+  void load_kept(std::int64_t b, std::int64_t h, std::int64_t i) {
+    if (!drops_weights(p_, slip_)) return;
+    w_.kept.resize(static_cast<std::size_t>(keys_));
+    for (std::int64_t j = 0; j < keys_; ++j)
+      w_.kept[static_cast<std::size_t>(j)] = keeps_weight(p_, slip_, b, h, i, j) ? 1 : 0;
+  }
+
   void run_head(std::int64_t b, std::int64_t h) {
     bool spoilt = false;
     for (std::int64_t i = 0; i < queries_; ++i) {
@@ -221,6 +231,8 @@ class PlantedProblem {
             has_bias ? w_.bias.data() : nullptr,
             static_cast<Real>(sink_of(p_, slip_, h)),
             static_cast<Real>(softcap_of(p_, slip_)),
+            drops_weights(p_, slip_) ? w_.kept.data() : nullptr,
+            gain_of_dropout<Real>(p_, slip_),
             static_cast<Real>(scale()),
             p_.mask_convention == ATTEST_MASK_PRE_SCALE,
             w_.x.data(),
@@ -246,6 +258,7 @@ class PlantedProblem {
       std::ranges::fill(w_.out, Real{0});
       return;
     }
+    load_kept(b, h, i);
     attend(row_at(b, h, i, lse));
     if (is("phantom-key") && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
     if (is("page-past-the-end") && keys_ % 8 == 7) add_next_key(b, h, i, lse);
@@ -340,6 +353,10 @@ class PlantedProblem {
 
 int run_planted(const Make& make, Slip slip, const attest_problem& given, attest_result& result, std::int64_t call,
                 std::string& message) {
+  if ((given.variants & ATTEST_DROPOUT) != 0 && given.keep.data == nullptr) {
+    message = "drops what it is told to, and draws nothing";
+    return ATTEST_UNSUPPORTED;
+  }
   const PlantedCache cache(given, slip, std::max<std::int64_t>(make.block, 1));
   const attest_problem& problem = cache.problem();
   const auto dtype = static_cast<DType>(problem.q.dtype);

@@ -46,6 +46,10 @@ class Attend {
     } else {
       merge(splits);
     }
+    if (!make_.normalise_first) {
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] *= gain();
+    }
+    if (row_.kept != nullptr) spoil_by_dropout();
     finish();
   }
 
@@ -106,6 +110,7 @@ class Attend {
       return -infinity;
     }
     if (row_.visible[j] == outside_window) return Real{-1e4F};
+    if (is("dropout-of-scores") && row_.kept != nullptr) return row_.kept[j] == 0 ? Real{0} : score(j) * row_.gain;
     const Real s = score(j);
     return make_.narrow_scores || is("undeclared-narrow-scores") ? narrow(s) : s;
   }
@@ -157,6 +162,13 @@ class Attend {
     return make_.narrow_weights || is("undeclared-narrow-weights") ? narrow(weight) : weight;
   }
 
+  /// Whether the weight of a key, which the sum has, is dropped before it multiplies V.
+  [[nodiscard]] bool drops(std::int64_t j) const {
+    return row_.kept != nullptr && row_.kept[j] == 0 && !is("dropout-of-scores");
+  }
+  /// What multiplies the weights that are kept: those of a make that normalises first, else the output.
+  [[nodiscard]] Real gain() const { return is("dropout-of-scores") ? Real{1} : row_.gain; }
+
   /// Where the value of key j is read.
   [[nodiscard]] const Real* value(std::int64_t j) const {
     const bool exchanged = is("blocks-exchanged") && row_.keys >= 64 && (j / 16 == 2 || j / 16 == 3);
@@ -199,6 +211,22 @@ class Attend {
     if (is("sink-not-in-lse")) *row_.lse += std::log1p(-share);
     if (is("sink-with-the-first-value"))
       for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] += share * row_.v[c];
+  }
+
+  /// What goes wrong with dropout after the sums.
+  void spoil_by_dropout() const {
+    const Real of_sink = std::exp(row_.sink - *row_.lse);
+    if (is("dropout-scale-beside-the-sink")) {
+      // The keys' weights have the factor 1 - p in the sum, and the sink has not.
+      for (std::int64_t c = 0; c < row_.value_dim; ++c) row_.out[c] /= 1 - of_sink + of_sink * row_.gain;
+    }
+    if (is("dropout-in-lse")) {
+      Real share = of_sink;
+      for (std::int64_t j = 0; j < row_.keys; ++j)
+        if (takes(j) && !drops(j)) share += std::exp(natural(row_.x[j]) - *row_.lse);
+      *row_.lse += std::log(share);
+    }
+    if (is("dropout-scale-in-lse")) *row_.lse -= std::log(row_.gain);
   }
 
   /// Attention over keys [begin, end), not normalised; `sinks`: the sum has the sink, too.
@@ -247,6 +275,10 @@ class Attend {
       const std::int64_t j = turned ? first + last - 1 - n : n;
       if (!takes(j)) continue;
       row_.weights[j] = exponential(row_.x[j], part.reference);
+      if (is("dropout-before-the-sum")) {
+        if (!drops(j)) part.sum += row_.weights[j] * row_.gain;
+        continue;
+      }
       part.sum += make_.narrow_denominator ? for_values(row_.weights[j], j) : row_.weights[j];
       if (is("narrow-sum")) part.sum = narrow(part.sum);
     }
@@ -259,8 +291,9 @@ class Attend {
       const bool tail = is("dead-value-in-tail") && row_.keys % 8 != 0 && j >= row_.keys / 8 * 8;
       const bool stale = is("stale-weight") && j == 0 && row_.place.i > 0;
       if (!takes(j) && !tail && !stale) continue;
-      Real weight = takes(j) || stale ? row_.weights[j] : Real{0};
-      if (make_.normalise_first) weight /= part.sum;
+      if (drops(j) && !is("dropout-multiplies-by-zero")) continue;
+      Real weight = (takes(j) || stale) && !drops(j) ? row_.weights[j] : Real{0};
+      if (make_.normalise_first) weight = weight / part.sum * gain();
       weight = for_values(weight, j);
       for (std::int64_t c = 0; c < row_.value_dim; ++c) {
         to[c] = add(to[c], weight, value(j)[c]);

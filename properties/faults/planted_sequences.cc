@@ -111,17 +111,23 @@ class Sequences {
     if (is("rows-beyond-the-first-length-lost")) part.queries = std::min(part.queries, right_[0].queries);
   }
 
+  /// Of what has a number for each query and key: the part's, as if its first ones were these.
+  static attest_tensor cut_mask(const attest_tensor& t, const Part& part, std::int64_t query, std::int64_t key) {
+    const std::int64_t entry = t.data == nullptr || t.shape[0] == 1 ? 0 : part.entry;
+    return cut(cut(cut(t, 0, entry, 1), 2, query, part.queries), 3, key, part.keys);
+  }
+
   [[nodiscard]] attest_problem problem_of(const Part& part) const {
     attest_problem one = p_;
     one.variants &= ~static_cast<std::uint32_t>(ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD);
     one.q = cut(cut(p_.q, 0, part.entry, 1), 2, part.first_query, part.queries);
     one.k = cut(cut(p_.k, 0, part.entry, 1), 2, part.first_key, part.keys);
     one.v = cut(cut(p_.v, 0, part.entry, 1), 2, part.first_key, part.keys);
-    const std::int64_t entry = p_.mask.data == nullptr || p_.mask.shape[0] == 1 ? 0 : part.entry;
     const bool from_first = is("mask-of-sequences-from-its-first-row");
     const bool from_key = from_first || is("mask-before-the-left-pad");
-    one.mask = cut(cut(p_.mask, 0, entry, 1), 2, from_first ? 0 : part.first_query, part.queries);
-    one.mask = cut(one.mask, 3, from_key ? 0 : part.first_key, part.keys);
+    one.mask = cut_mask(p_.mask, part, from_first ? 0 : part.first_query, from_key ? 0 : part.first_key);
+    const bool keeps_as_first = is("dropout-mask-of-the-first-sequence");
+    one.keep = cut_mask(p_.keep, part, keeps_as_first ? 0 : part.first_query, keeps_as_first ? 0 : part.first_key);
     if (is("positions-from-the-padded-end") && p_.causal == ATTEST_CAUSAL_BOTTOM_RIGHT && !packed_)
       show_up_to(one, p_.k.shape[2] - p_.q.shape[2]);
     if (is("positions-of-tokens-among-all") && p_.causal != ATTEST_CAUSAL_NONE && packed_)

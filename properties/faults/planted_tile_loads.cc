@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/value/tensor.h"
+#include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_tiles.h"
 
 namespace attest {
@@ -156,6 +157,31 @@ void PlantedTiles::load_window(const QueryTile& queries, const KeyTile& tile, st
   if (shows_between) return;
   if (!shows_first) std::fill(bias, bias + std::clamp<std::int64_t>(begin - first, 0, columns_), -infinity);
   if (end < keys_) std::fill(bias + std::clamp<std::int64_t>(end - first, 0, columns_), bias + columns_, -infinity);
+}
+
+/// Whether row r of the tile keeps the weight of the tile's key j.
+bool PlantedTiles::keeps(const QueryTile& queries, const KeyTile& tile, std::int64_t r, std::int64_t j) const {
+  const std::int64_t first = tile.index * columns_;
+  std::int64_t i = queries.first + r, key = first + j;
+  if (is("dropout-row-in-its-tile")) i = r;
+  if (is("dropout-key-in-its-tile")) key = j;
+  if (is("dropout-columns-eight-apart-exchanged") && first + (j ^ 8) < keys_) key = first + (j ^ 8);
+  // Where the weight lies among those of its head, none of which is beyond the right place.
+  std::int64_t place = i * keys_ + key;
+  if (is("dropout-pitch-of-the-causal-keys")) place = i * causal_end(queries, queries.rows - 1) + key;
+  if (is("dropout-offset-of-16-bits")) place = static_cast<std::uint16_t>(place);
+  return keeps_weight(p_, slip_, queries.b, queries.h, place / keys_, place % keys_);
+}
+
+/// Which weights of the tile are kept; what lies behind the last key is.
+void PlantedTiles::load_kept(const QueryTile& queries, const KeyTile& tile) {
+  if (!drops_) return;
+  const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
+  std::ranges::fill(m_.kept, std::uint8_t{1});
+  if (is("dropout-skips-the-last-tile") && tile.index > 0 && keys < columns_) return;
+  for (std::int64_t r = 0; r < queries.rows; ++r)
+    for (std::int64_t j = 0; j < keys; ++j)
+      m_.kept[static_cast<std::size_t>(r * columns_ + j)] = keeps(queries, tile, r, j) ? 1 : 0;
 }
 
 /// Whether a row of the tile of queries sees a key of the tile. The mask is loaded.

@@ -38,10 +38,22 @@ void PlantedTiles::add_tile(const QueryTile& queries, const KeyTile& tile, State
     ++skipped_;
     return;
   }
+  load_kept(queries, tile);
+  if (is("dropout-skips-dropped-tiles") && drops_all(queries, tile)) return;
   score(queries, tile);
   load_values(queries, tile);
   for (std::int64_t r = 0; r < queries.rows; ++r) weigh_row(queries, tile, r, state);
   add_values(queries, tile, state);
+}
+
+/// Whether no row of the tile of queries keeps a weight of the tile. What is kept is loaded.
+bool PlantedTiles::drops_all(const QueryTile& queries, const KeyTile& tile) const {
+  const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
+  for (std::int64_t r = 0; r < queries.rows; ++r) {
+    const auto row = m_.kept.begin() + r * columns_;
+    if (std::find(row, row + keys, std::uint8_t{1}) != row + keys) return false;
+  }
+  return true;
 }
 
 float PlantedTiles::scale() const {
@@ -137,6 +149,7 @@ void PlantedTiles::rescale(const QueryTile& queries, const KeyTile& tile, std::i
     state.sum[static_cast<std::size_t>(r)] = narrow(state.sum[static_cast<std::size_t>(r)]);
   if (is("odd-tile-output-not-rescaled") && (tile.index - tile.begin) % 2 == 1) return;
   const std::int64_t columns = is("first-value-chunk-rescaled") ? std::min(chunk, value_dim_) : value_dim_;
+  if (is("dropout-scaled-in-every-tile") && later) factor *= gain_;
   float* const out = state.out.data() + r * value_dim_;
   for (std::int64_t c = 0; c < columns; ++c) out[c] *= factor;
 }
@@ -145,6 +158,7 @@ void PlantedTiles::rescale(const QueryTile& queries, const KeyTile& tile, std::i
 void PlantedTiles::weigh_row(const QueryTile& queries, const KeyTile& tile, std::int64_t r, State& state) {
   const auto row = static_cast<std::size_t>(r);
   const float* const s = m_.scores.data() + r * columns_;
+  const std::uint8_t* const kept = m_.kept.data() + r * columns_;
   float* const weights = m_.weights.data() + r * columns_;
   const float of_tile = *std::max_element(s, s + columns_);
   const float before = state.reference[row];
@@ -172,6 +186,7 @@ void PlantedTiles::weigh_row(const QueryTile& queries, const KeyTile& tile, std:
     if (s[j] == -infinity) continue;
     const float weight = std::exp(s[j] - now);
     weights[j] = make_.narrow_weights ? narrow(weight) : weight;
+    if (kept[j] == 0 && is("dropout-in-the-sum-of-later-tiles") && tile.index > tile.begin) continue;
     if (!half || j < columns_ / 2) sum += weight;
   }
   if (is("sink-in-every-tile") && tile.index > 0) sum += std::exp(sink_ - now);
@@ -193,10 +208,12 @@ void PlantedTiles::add_values(const QueryTile& queries, const KeyTile& tile, Sta
     for (std::int64_t r = 0; r < queries.rows; ++r) {
       const float* const weights = m_.weights.data() + r * columns_;
       const float* const s = m_.scores.data() + r * columns_;
+      const std::uint8_t* const kept = m_.kept.data() + r * columns_;
       float* const out = state.out.data() + r * value_dim_ + first;
       for (std::int64_t j = 0; j < end; ++j) {
         const bool hidden = s[j] == -infinity;
         const bool outside = takes_outside && j < keys && !window(queries, r).sees(tile.index * columns_ + j);
+        if (kept[j] == 0) continue;
         if (hidden && !outside && !(takes_hidden && j < keys) && !(takes_padding && j >= keys)) continue;
         const float weight = weights[j];
         const float* const value = m_.values.data() + j * value_dim_ + first;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/value/tensor.h"
+#include "properties/faults/planted_dropout.h"
 
 namespace attest {
 namespace {
@@ -32,13 +33,16 @@ PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& pr
       head_dim_(problem.q.shape[3]),
       value_dim_(problem.v.shape[3]),
       rows_(make.query_tile),
-      columns_(make.block) {}
+      columns_(make.block),
+      drops_(drops_weights(problem, slip)),
+      gain_(gain_of_dropout<float>(problem, slip)) {}
 
 void PlantedTiles::run() {
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   m_.chunk.assign(size(64 * columns_), 0);
   m_.values.assign(size(columns_ * value_dim_), 0);
   for (std::vector<float>* const tile : {&m_.bias, &m_.scores, &m_.weights}) tile->assign(size(rows_ * columns_), 0);
+  m_.kept.assign(size(rows_ * columns_), 1);
   m_.merged.assign(size(value_dim_), 0);
   m_.v.clear();
   for (std::int64_t b = 0; b < batches_; ++b) {
@@ -145,6 +149,7 @@ void PlantedTiles::answer(const QueryTile& tile) {
     for (std::int64_t r = 0; r < tile.rows; ++r)
       normalise(m_.states[0].out.data() + r * value_dim_, m_.states[0].sum[static_cast<std::size_t>(r)]);
     if (has_window(p_)) spoil_by_window(tile, m_.states[0]);
+    multiply_by_gain(tile, m_.states[0]);
     return write(tile, m_.states[0]);
   }
   for (std::int64_t p = 0; p < parts_; ++p) {
@@ -152,6 +157,7 @@ void PlantedTiles::answer(const QueryTile& tile) {
     attend(tile, begin, std::min(begin + make_.split_tiles, tiles), m_.states[static_cast<std::size_t>(p)]);
   }
   merge(tile, parts_, m_.states[0]);
+  if (!is("dropout-not-scaled-in-parts")) multiply_by_gain(tile, m_.states[0]);
   write(tile, m_.states[0]);
 }
 
@@ -207,6 +213,11 @@ void PlantedTiles::spoil_by_window(const QueryTile& tile, State& state) const {
   std::int64_t r = 0;
   while (r < tile.rows && window(tile, r).begin < window(tile, r).end) ++r;
   std::fill(state.out.begin() + r * value_dim_, state.out.end(), 0.0F);
+}
+
+/// What is kept of the weights of normalised rows gets its factor.
+void PlantedTiles::multiply_by_gain(const QueryTile& tile, State& state) const {
+  for (std::int64_t at = 0; at < tile.rows * value_dim_; ++at) state.out[static_cast<std::size_t>(at)] *= gain_;
 }
 
 void PlantedTiles::write(const QueryTile& tile, const State& state) {

@@ -38,16 +38,17 @@ class PlantedTiles {
   };
   /// Memory of a thread, kept from call to call.
   struct Memory {
-    std::vector<float> q, k, v;   ///< a head: [M, dk], [N, dk], [N, dv]
-    std::vector<float> v_before;  ///< the first tile of the head before
-    std::vector<float> chunk;     ///< [64, key tile]: keys, transposed
-    std::vector<float> values;    ///< [key tile, dv]
-    std::vector<float> bias;      ///< [query tile, key tile]; -inf hides
-    std::vector<float> scores;    ///< [query tile, key tile]
-    std::vector<float> weights;   ///< [query tile, key tile], as they multiply the values
-    std::vector<State> states;    ///< one a part
-    std::vector<float> lse;       ///< [parts]
-    std::vector<float> merged;    ///< [dv]
+    std::vector<float> q, k, v;      ///< a head: [M, dk], [N, dk], [N, dv]
+    std::vector<float> v_before;     ///< the first tile of the head before
+    std::vector<float> chunk;        ///< [64, key tile]: keys, transposed
+    std::vector<float> values;       ///< [key tile, dv]
+    std::vector<float> bias;         ///< [query tile, key tile]; -inf hides
+    std::vector<std::uint8_t> kept;  ///< [query tile, key tile]; 0 drops a weight
+    std::vector<float> scores;       ///< [query tile, key tile]
+    std::vector<float> weights;      ///< [query tile, key tile], as they multiply the values
+    std::vector<State> states;       ///< one a part
+    std::vector<float> lse;          ///< [parts]
+    std::vector<float> merged;       ///< [dv]
   };
 
   static constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -68,6 +69,7 @@ class PlantedTiles {
   void merge(const QueryTile& tile, std::int64_t parts, State& into);
   void merge_row(std::int64_t r, std::int64_t parts, State& into);
   void spoil_by_window(const QueryTile& tile, State& state) const;
+  void multiply_by_gain(const QueryTile& tile, State& state) const;
   void write(const QueryTile& tile, const State& state);
 
   // planted_tile_loads.cc: what is read, and from where.
@@ -81,11 +83,14 @@ class PlantedTiles {
   [[nodiscard]] float mask_entry(const QueryTile& tile, std::int64_t r, std::int64_t j) const;
   void load_mask(const QueryTile& queries, const KeyTile& tile);
   void load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r);
+  [[nodiscard]] bool keeps(const QueryTile& queries, const KeyTile& tile, std::int64_t r, std::int64_t j) const;
+  void load_kept(const QueryTile& queries, const KeyTile& tile);
   [[nodiscard]] bool sees_something(const QueryTile& queries, const KeyTile& tile);
 
   // planted_tile_sums.cc: what is computed of a tile.
   void attend(const QueryTile& queries, std::int64_t begin, std::int64_t end, State& state);
   void add_tile(const QueryTile& queries, const KeyTile& tile, State& state);
+  [[nodiscard]] bool drops_all(const QueryTile& queries, const KeyTile& tile) const;
   [[nodiscard]] float scale() const;
   [[nodiscard]] bool caps(const QueryTile& queries, const KeyTile& tile) const;
   void score(const QueryTile& queries, const KeyTile& tile);
@@ -105,6 +110,8 @@ class PlantedTiles {
   std::int64_t batches_, heads_, queries_, kv_heads_, keys_, head_dim_, value_dim_;
   std::int64_t rows_;                    ///< of a tile of queries
   std::int64_t columns_;                 ///< keys of a tile
+  bool drops_;                           ///< weights
+  float gain_;                           ///< multiplies what is kept of them
   std::int64_t parts_ = 1;               ///< of the tile of queries that is computed
   float sink_ = -infinity;               ///< of the part that is summed
   std::int64_t skipped_ = 0;             ///< tiles of keys that all its rows' masks hide, so far

@@ -108,6 +108,12 @@ Edge edge_of(const Recipe& r) {
   return edges[Stream(r.seed ^ 0x65646765U).below(4)];
 }
 
+/// Of what is dropped, where anything lies under other strides: drawn apart from the others, which are then what they
+/// are without it. It is never `repeated`, as what a head drops is not what all of them do.
+MemoryLayout layout_of_keep(const Recipe& r) {
+  return static_cast<MemoryLayout>(Stream(r.seed ^ 0x6b656570U).below(static_cast<int>(MemoryLayout::repeated)));
+}
+
 std::string kinds_of(const Recipe& r) {
   std::string kinds;
   kinds.reserve(96);
@@ -170,8 +176,10 @@ Case decode(Recipe recipe) {
   set_later_arguments(c, recipe.arguments);
   fill_sequences(recipe, c);
   fill_sinks(recipe, c);
+  fill_dropout(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
+    if (c[Slot::keep].present()) recipe.layouts[Slot::keep] = layout_of_keep(recipe);
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);
   }

@@ -161,6 +161,11 @@ DrawnAttention& DrawnAttention::with_softcap() {
   give_variant(recipe_.arguments, softcap_variant.name, axis_extents(recipe_), stream);
   return *this;
 }
+DrawnAttention& DrawnAttention::with_dropout() {
+  Stream stream(recipe_.seed ^ 0x64726f70U);
+  give_dropout(recipe_, stream);
+  return *this;
+}
 DrawnAttention& DrawnAttention::of_sequences() {
   Recipe& r = recipe_;
   Stream stream(r.seed ^ 0x6c656e67U);

@@ -34,6 +34,8 @@ class DrawnAttention {
   DrawnAttention& with_sinks();
   /// A cap of scores.
   DrawnAttention& with_softcap();
+  /// Weights that are dropped.
+  DrawnAttention& with_dropout();
   /// Sequences of lengths of their own, three times in four at least two of them.
   DrawnAttention& of_sequences();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four

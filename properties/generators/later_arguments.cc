@@ -104,6 +104,8 @@ void set_later_arguments(Problem& c, const ArgumentValues& values) {
   settle_alignment(c);
   // What is added to a capped product is added after the scale.
   if (c.softcap > 0) c.mask_convention = MaskConvention::post_scale;
+  // Its rate comes with what says which weights are dropped (fill_dropout).
+  if (!c[Slot::keep].present()) drop_variant(c, dropout_variant.name);
 }
 
 }  // namespace attest

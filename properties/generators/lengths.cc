@@ -102,6 +102,7 @@ bool has_variant(const Recipe& r, const Variant& variant) {
   if (variant == lengths_variant) return r.lengths != LengthKind::none;
   if (variant == left_pad_variant) return r.left_pad;
   if (variant == sink_variant) return r.sinks;
+  if (variant == dropout_variant) return r.dropout;
   return attest::has_variant(r.arguments, variant.name);
 }
 void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
@@ -111,6 +112,8 @@ void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
     r.left_pad = true;
   else if (variant == sink_variant)
     r.sinks = true;
+  else if (variant == dropout_variant)
+    give_dropout(r, stream);
   else
     attest::give_variant(r.arguments, variant.name, axis_extents(r), stream);
 }
@@ -118,6 +121,7 @@ void drop_variant(Recipe& r, const Variant& variant) {
   if (variant == lengths_variant) r.lengths = LengthKind::none;
   if (variant == left_pad_variant) r.left_pad = false;
   if (variant == sink_variant) r.sinks = false;
+  if (variant == dropout_variant) r.dropout = false;
   attest::drop_variant(r.arguments, variant.name);
 }
 
@@ -126,7 +130,8 @@ void drop_variant(Recipe& r, const Variant& variant) {
 void change_variant(Recipe& r, Stream& stream) {
   if (r.operation != Operation::attention) return;
   // What is packed is made of what has lengths.
-  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant, sink_variant, softcap_variant};
+  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant,
+                               sink_variant,   softcap_variant, dropout_variant};
   const auto change = [&](const Variant& variant) {
     has_variant(r, variant) && !stream.one_in(2) ? drop_variant(r, variant) : give_variant(r, variant, stream);
   };

@@ -186,6 +186,7 @@ struct Recipe {
   LengthKind lengths = LengthKind::none;  ///< of an attention case's sequences, drawn from the seed
   bool left_pad = false;                  ///< and keys of theirs before the first one, so many as the seed says
   bool sinks = false;                     ///< a score without a key for each head, drawn from the seed
+  bool dropout = false;                   ///< weights that are dropped, drawn from the seed; the rate is an argument
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};
@@ -213,6 +214,8 @@ inline constexpr std::int64_t most_masked_of_large = std::int64_t{1} << 24;
 
 /// A kind of lengths other than none.
 void give_lengths(Recipe& recipe, Stream& stream);
+/// Weights that are dropped, at one of the rates that are in use, at none, or at any.
+void give_dropout(Recipe& recipe, Stream& stream);
 /// Gives a variant of the operation to the recipe, or takes it away again: each as often as any other, and now and then
 /// another one beside it. Nothing where there are none.
 void change_variant(Recipe& recipe, Stream& stream);

@@ -106,9 +106,17 @@ void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {
   }
   c.scale = numbers.next();
   inputs.declare(c.scale, "scale", /*positive=*/true);
-  if (c.softcap == 0) return;
-  c.softcap = numbers.next();
-  inputs.declare(c.softcap, "softcap", /*positive=*/true);
+  if (c.softcap > 0) {
+    c.softcap = numbers.next();
+    inputs.declare(c.softcap, "softcap", /*positive=*/true);
+  }
+  if (c.dropout_p > 0) {
+    // Any rate below 0, where 1 - p is known not to be 0: sides of a law are quotients of polynomials in p, and what is
+    // the same at all of these is the same wherever it is defined. The double itself is a rate that there may be.
+    const double size = numbers.next();
+    inputs.declare(size, "dropout", /*positive=*/true);
+    c.dropout_p = inputs.stand_for(inputs.at(-size));
+  }
 }
 
 }  // namespace

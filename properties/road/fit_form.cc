@@ -232,6 +232,13 @@ Case with_new_keys(Case c, const Manifest& m) {
 
 Case in_cache_form(Case c, const Manifest& m) {
   if (c.operation != Operation::attention) return c;
+  // Nothing is dropped beside a cache.
+  if (has_variant(c, dropout_variant.name)) {
+    const bool must = std::ranges::any_of(std::array{Feature::paged, Feature::append, Feature::cache_index},
+                                          [&](Feature feature) { return requires_it(m, feature); });
+    if (!must) return c;
+    leave_out(c, dropout_variant.name);
+  }
   return with_new_keys(in_pages_or_rows(std::move(c), m), m);
 }
 
@@ -295,6 +302,12 @@ void restate_kinds(Case& c, std::string_view variant) {
 
 void leave_out(Case& c, std::string_view variant) {
   drop_variant(c, variant);
+  if (c.provenance.strides) {
+    Layouts layouts = layouts_of(c);
+    for (const TensorField& field : tensor_fields)
+      if (field.variant.name == variant) layouts[field.slot] = MemoryLayout::row_major;
+    set_layouts(c, layouts);
+  }
   if (!c[Slot::kv_lengths].present()) drop_variant(c, paged_variant.name);
   settle_append(c);
   restate_kinds(c, variant);
@@ -322,6 +335,8 @@ void fit_variants(Case& c, const Manifest& m) {
       settle_append(c);
       if (c.provenance.kinds) restate_kinds(c, variant.name);
     }
+    // Of masks that are given to it, or that it draws.
+    if (variant == dropout_variant && !(draws_own_dropout(c) ? terms.own : terms.given)) leave_out(c, variant.name);
     if (variant == sink_variant && std::ranges::count(terms.dtypes, c[Slot::sink].dtype()) == 0)
       c[Slot::sink] = rounded(c[Slot::sink], terms.dtypes.front());
     if (variant != window_variant) continue;

@@ -30,6 +30,21 @@ bool set(Value& value, const Value& to) {
   return std::exchange(value, to) != to;
 }
 
+/// A number of a row, where it is no other and may be.
+template <class Value>
+bool set_within(Case& c, const ScalarField<Value>& field, const Value& to) {
+  return to >= field.range.least && to <= field.range.most && set(c.*field.member, to);
+}
+
+/// The argument says nothing any more, and neither do the details of its variant where nothing is left of that.
+template <class Value>
+bool make_neutral(Case& c, const ScalarField<Value>& field) {
+  if (!set(c.*field.member, field.neutral)) return false;
+  if (!field.is_original() && !has_variant(c, field.variant.name)) drop_variant(c, field.variant.name);
+  settle_alignment(c);
+  return true;
+}
+
 /// Without one of the tensors of a variant that may be without it, or without the variant.
 bool leave_out(Case& c, const TensorField& field) {
   if (!c[field.slot].present()) return false;
@@ -84,11 +99,7 @@ std::vector<Step> made_form_steps(Operation operation) {
   steps.emplace_back([](Case& c) { return remove(c, {Slot::mask}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
     if (!is_form(field)) return;
-    steps.emplace_back([&field](Case& c) {
-      const bool changed = set(c.*field.member, field.neutral);
-      settle_alignment(c);
-      return changed;
-    });
+    steps.emplace_back([&field](Case& c) { return make_neutral(c, field); });
     if constexpr (std::is_integral_v<Value>) {
       steps.emplace_back([&field](Case& c) {
         Value& value = c.*field.member;
@@ -105,10 +116,11 @@ std::vector<Step> made_form_steps(Operation operation) {
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
     if constexpr (std::is_floating_point_v<Value>) {
-      steps.emplace_back([&field](Case& c) { return set(c.*field.member, field.neutral); });
+      steps.emplace_back([&field](Case& c) { return make_neutral(c, field); });
       steps.emplace_back([&field](Case& c) {
-        const Value value = c.*field.member;
-        return value > 0 && set(c.*field.member, std::exp2(std::round(std::log2(value))));
+        // The nearest power of two, of those that it may be.
+        const Value value = c.*field.member, most = std::floor(std::log2(field.range.most));
+        return value > 0 && set_within(c, field, std::exp2(std::min(std::round(std::log2(value)), most)));
       });
     }
   });
@@ -204,10 +216,10 @@ void add_number_steps(const Case& c, std::vector<Step>& steps) {
       if (field.is_original() || c.*field.member == field.neutral) return;
       for (const Simplification to : simplifications) {
         if (to == Simplification::zero) continue;
-        steps.emplace_back([member = field.member, range = field.range, to](Case& changed) {
-          const double value = simpler(changed.*member, to);
-          return complexity(DType::f64, value) < complexity(DType::f64, changed.*member) && value >= range.least &&
-                 value <= range.most && set(changed.*member, value);
+        steps.emplace_back([&field, to](Case& changed) {
+          const double value = simpler(changed.*field.member, to);
+          return complexity(DType::f64, value) < complexity(DType::f64, changed.*field.member) &&
+                 set_within(changed, field, value);
         });
       }
     }

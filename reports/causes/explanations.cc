@@ -54,6 +54,7 @@ std::string json_of(const std::vector<Explanation>& changes) {
   json.begin_array();
   for (const Explanation& change : changes) {
     json.begin_object().member("words", change.words).key("arithmetic").raw(change.declaration);
+    if (!change.variants.empty()) json.key("variants").raw(change.variants);
     json.member("utilisation", change.utilisation).end_object();
   }
   json.end_array();
@@ -182,10 +183,13 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
                                  ? fmt::format(", with a unit {} times as large, so that a mistake may look the same",
                                                short_number(found.front().coarser))
                                  : "";
-    result.text =
-        fmt::format("{} {} consistent with {}; if {} is meant, declare it: \"arithmetic\": {{\"{}\": {}}}{}{}{}", cases,
-                    count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first", dtype,
-                    found.front().declaration, wide, useless, determined ? "; " + stages : "");
+    const Explanation& first = found.front();
+    const std::string declared = first.variants.empty()
+                                     ? fmt::format(R"("arithmetic": {{"{}": {}}})", dtype, first.declaration)
+                                     : fmt::format(R"("variants": {})", first.variants);
+    result.text = fmt::format("{} {} consistent with {}; if {} is meant, declare it: {}{}{}{}", cases,
+                              count == 1 ? "is" : "are", listed(found), found.size() == 1 ? "that" : "the first",
+                              declared, wide, useless, determined ? "; " + stages : "");
   }
   if (others > 0) {
     result.text +=

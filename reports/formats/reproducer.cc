@@ -39,11 +39,12 @@ std::string_view unknown_argument(const Case& c) {
   std::string_view name;
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
     if (field.variant == window_variant || field.variant == softcap_variant) return;
+    if (field.variant == dropout_variant && c[Slot::keep].present()) return;
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });
   for (const TensorField& field : tensor_fields)
-    if (!field.is_original() && !counts(field.content) && field.slot != Slot::sink && c[field.slot].present() &&
-        name.empty())
+    if (!field.is_original() && !counts(field.content) && field.slot != Slot::sink && field.slot != Slot::keep &&
+        c[field.slot].present() && name.empty())
       name = field.name();
   return name;
 }

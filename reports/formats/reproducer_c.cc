@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink};
+constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep};
 
 /// The type of an element in memory: C has none of 16 and 8 bits, so that those are their bit patterns.
 std::string_view c_type(DType dtype) {
@@ -168,6 +168,7 @@ std::string reference(const Problem& c) {
                             "    if (pass == 1 && without_value > -INFINITY) total += expl(without_value - top);\n",
                             sink)
                       : "";
+  const std::string kept = c[Slot::keep].present() ? fmt::format(" && keep[{}]", mask_index(c, Slot::keep)) : "";
   return fmt::format(
       "// out[b][h][i][d] by its definition.\n"
       "static long double exact(int b, int h, int i, int d) {{\n"
@@ -181,10 +182,10 @@ std::string reference(const Problem& c) {
       "      if (pass == 0 && s > top) top = s;\n"
       "      const long double w = pass == 0 ? 0 : expl(s - top);\n"
       "      total += w;\n"
-      "      if (pass == 1) sum += w * {};\n"
-      "    }}\n{}  }}\n  return sum / total;\n}}\n\n",
-      hiding, read(c.dtype(), "q[q_row + c]"), read(c.k().dtype(), "k[(kv_head * N + j) * dk + c]"), score,
-      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"), with_sink);
+      "      if (pass == 1{}) sum += w * {};\n"
+      "    }}\n{}  }}\n  return sum / total{};\n}}\n\n",
+      hiding, read(c.dtype(), "q[q_row + c]"), read(c.k().dtype(), "k[(kv_head * N + j) * dk + c]"), score, kept,
+      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"), with_sink, c.dropout_p > 0 ? " / (1 - dropout_p)" : "");
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -208,7 +209,7 @@ std::string judgement(const Reproducer& r, bool fills) {
       "int main(void) {{\n"
       "  static {} out[B * H * M * dv];\n"
       "{}"
-      "  const int called = kernel(q, k, v, {}{}out);\n"
+      "  const int called = kernel(q, k, v, {}{}{}out);\n"
       "  int failed = 0;\n"
       "  for (int n = 0; n < {}; ++n) {{\n"
       "    const int b = wrong[n].b, h = wrong[n].h, i = wrong[n].i, d = wrong[n].d;\n"
@@ -223,7 +224,7 @@ std::string judgement(const Reproducer& r, bool fills) {
       "           called ? \"found\" : \"attest saw\", found, right, proved, allowed, off ? \"WRONG\" : \"right\");\n"
       "  }}\n  return failed;\n}}\n",
       c_type(r.output), fills ? "  fill_in();\n" : "", r.problem.mask().present() ? "mask, " : "",
-      r.problem[Slot::sink].present() ? "sink, " : "", r.wrong.size(),
+      r.problem[Slot::sink].present() ? "sink, " : "", r.problem[Slot::keep].present() ? "keep, " : "", r.wrong.size(),
       read(r.output, "out[((b * H + h) * M + i) * dv + d]"));
 }
 
@@ -244,6 +245,8 @@ std::string c_script(const Reproducer& r) {
   text += fmt::format("static const long double scale = {};  // {}\n", c_number(c.scale), c.scale);
   if (c.softcap > 0)
     text += fmt::format("static const long double softcap = {};  // {}\n", c_number(c.softcap), c.softcap);
+  if (c.dropout_p > 0)
+    text += fmt::format("static const long double dropout_p = {};  // {}\n", c_number(c.dropout_p), c.dropout_p);
   text += "// Every number is exact in its format; 16 and 8 bits are bit patterns. Row-major ";
   std::string fill;
   std::string tensors;

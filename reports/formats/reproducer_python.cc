@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
@@ -11,6 +13,8 @@
 
 namespace attest {
 namespace {
+
+constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep};
 
 /// A literal that reads back as the same double: -0.0 would be lost as the whole number -0.
 std::string python_number(double value) {
@@ -178,16 +182,17 @@ std::string torch_kernel(const Problem& c, const TorchCall& call) {
 }
 
 std::string stub(const Reproducer& r) {
-  const bool masked = r.problem.mask().present();
+  std::vector<std::string_view> others;
+  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep})
+    if (r.problem[slot].present()) others.push_back(name_of(slot));
+  std::string names;
+  for (const std::string_view name : others) names += fmt::format("{}{}", name == others.back() ? " and " : ", ", name);
   return fmt::format(
       "def kernel():\n"
       "    \"\"\"Put your call here: return out as a flat list, row-major [B, H, M, dv]. q, k, v{} are such lists, too,\n"
       "    numpy.array(q, dtype=...).reshape(B, H, M, dk) and the like. None: what Attest saw is judged.\"\"\"\n"
       "    return None\n",
-      masked && r.problem[Slot::sink].present() ? ", mask and sink"
-      : masked                                  ? " and mask"
-      : r.problem[Slot::sink].present()         ? " and sink"
-                                                : "");
+      names);
 }
 
 /// The lines that hide a key from a row; empty: a row sees all keys.
@@ -223,6 +228,10 @@ std::string reference(const Problem& c) {
                             : c.mask_convention == MaskConvention::pre_scale && adds
                                 ? fmt::format("Fraction(scale) * (qk{})", added)
                                 : fmt::format("Fraction(scale) * qk{}", added);
+  // What adds to the output: a sink has no value, and what is dropped adds none.
+  std::string counted = c[Slot::sink].present() ? " if j < N" : "";
+  if (c[Slot::keep].present())
+    counted += fmt::format("{} keep[{}]", counted.empty() ? " if" : " and", mask_index(c, Slot::keep));
   return fmt::format(
       "def exact(b, h, i, d):\n"
       "    \"\"\"out[b, h, i, d] by its definition: {} as fractions, the rest in 60 digits.\"\"\"\n"
@@ -238,10 +247,11 @@ std::string reference(const Problem& c) {
       "    for j, score in scores.items():\n"
       "        x = score - top\n"
       "        weights[j] = (Decimal(x.numerator) / Decimal(x.denominator)).exp()\n"
-      "    return sum(w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items(){}) / sum(weights.values())\n",
+      "    values = (w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items(){})\n"
+      "    return sum(values) / sum(weights.values()){}\n",
       c.softcap > 0 ? "products" : "scores", hiding(c), score,
-      c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "",
-      c[Slot::sink].present() ? " if j < N" : "");
+      c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "", counted,
+      c.dropout_p > 0 ? " / (1 - Decimal(dropout_p))" : "");
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -296,12 +306,13 @@ std::string python_script(const Reproducer& r) {
   text += fmt::format("B, H, KV, M, N, dk, dv = {}, {}, {}, {}, {}, {}, {}\nscale = {}\n", e.B, e.H, e.KV, e.M, e.N,
                       e.dk, e.dv, python_number(c.scale));
   if (c.softcap > 0) text += fmt::format("softcap = {}\n", python_number(c.softcap));
+  if (c.dropout_p > 0) text += fmt::format("dropout_p = {}\n", python_number(c.dropout_p));
   text += "# Every number is exact in its format. Row-major ";
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink})
+  for (const Slot slot : slots)
     if (c[slot].present())
       text += fmt::format("{}{} {}", slot == Slot::q ? "" : ", ", name_of(slot), axes_in_script(c, slot));
   text += ".\n";
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink})
+  for (const Slot slot : slots)
     if (c[slot].present()) text += python_tensor(c, slot);
   for (const WholeNumbersOfScript& list : sequences_in_script(c))
     text += fmt::format("{} = [{}]\n", list.name, fmt::join(list.numbers, ", "));

@@ -101,8 +101,8 @@ ScriptExtents script_extents(const Problem& c) {
   return {.B = q[0], .H = q[1], .KV = k[1], .M = q[2], .N = k[2], .dk = q[3], .dv = v[3]};
 }
 
-std::string mask_index(const Problem& c) {
-  const Shape& mask = c.mask().shape();
+std::string mask_index(const Problem& c, Slot slot) {
+  const Shape& mask = c[slot].shape();
   const std::string head = mask[0] > 1 && mask[1] > 1 ? "(b * H + h) * M + i"
                            : mask[0] > 1              ? "b * M + i"
                            : mask[1] > 1              ? "h * M + i"
@@ -115,7 +115,7 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   if (slot == Slot::k) return "[B, KV, N, dk]";
   if (slot == Slot::v) return "[B, KV, N, dv]";
   if (slot == Slot::sink) return "[H]";
-  const Shape& mask = c.mask().shape();
+  const Shape& mask = c[slot].shape();
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
 
@@ -160,12 +160,13 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
   std::vector<std::string> lines;
   const std::string product = c.softcap > 0 ? "softcap * tanh(scale * q k^T / softcap)" : "scale * q k^T";
-  lines.push_back(fmt::format("out = softmax({}) v, {}",
+  const bool drops = c[Slot::keep].present();
+  lines.push_back(fmt::format("out = {}softmax({}){} v, {}", drops ? "dropout(" : "",
                               !adds ? product
                               : c.softcap == 0 && c.mask_convention == MaskConvention::pre_scale
                                   ? "scale * (q k^T + mask)"
                                   : product + " + mask",
-                              formats_of(r)));
+                              drops ? ")" : "", formats_of(r)));
   if (e.H != e.KV)
     lines.push_back(fmt::format("grouped heads: head h reads the keys and values of head h / {}", e.H / e.KV));
   if (c.causal == Causal::top_left) lines.emplace_back("causal from the top left: row i sees key j where j <= i");
@@ -183,6 +184,10 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 adds ? "the mask is added" : "the softmax"));
   if (c[Slot::sink].present())
     lines.emplace_back("sink: e^sink of the head joins the sum of each row's weights, and no value goes with it");
+  if (drops)
+    lines.push_back(fmt::format(
+        "dropout: of a row's normalised weights those where keep is false are 0{}, and nothing is normalised again",
+        c.dropout_p > 0 ? fmt::format(", the others divided by 1 - {}", c.dropout_p) : ""));
   if (c.mask().present() && !adds) lines.emplace_back("mask: true where a row sees a key");
   if (has_variant(c, lengths_variant.name))
     lines.emplace_back(

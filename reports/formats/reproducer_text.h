@@ -37,8 +37,9 @@ struct ScriptExtents {
   std::int64_t B, H, KV, M, N, dk, dv;
 };
 [[nodiscard]] ScriptExtents script_extents(const Problem& problem);
-/// The flat index of the mask's entry of (b, h, i, j), in terms that both languages have.
-[[nodiscard]] std::string mask_index(const Problem& problem);
+/// The flat index of the entry of (b, h, i, j) of a mask, or of what says which weights are kept, in terms that both
+/// languages have.
+[[nodiscard]] std::string mask_index(const Problem& problem, Slot slot = Slot::mask);
 /// Whole numbers that a script lists under a name.
 struct WholeNumbersOfScript {
   std::string_view name;

@@ -148,6 +148,7 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   words += window_text(*c);
   if (c->append > 0) words += fmt::format(" appends {}", c->append);
   if (c->softcap > 0) words += fmt::format(" softcap={}", short_number(c->softcap));
+  if (c->dropout_p > 0) words += fmt::format(" dropout_p={}", short_number(c->dropout_p));
   if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
   constexpr std::int64_t shown = 8;
   for (int i = 0; i < slot_count; ++i) {

@@ -29,6 +29,9 @@
 //                                          each row of the head, with no value; -Infinity: none
 //     softcap                              of "softcap": {}: a number c > 0; scale*qk becomes c*tanh(scale*qk/c) before the
 //                                          mask is added to it
+//     keep, dropoutP                       of "dropout": {}: a tensor [batch|1, heads|1, M, N], 'bool' (1: kept), and a
+//                                          number 0 < p < 1; of the normalised weights those that are not kept become 0,
+//                                          and the others are divided by 1 - p, where it is given
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -74,6 +77,7 @@ const VARIANTS = {
   packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
   paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
   cache_index: ['cache_index'], sink: ['sink'], softcap: ['softcap'],
+  dropout: ['keep', 'dropout_p', 'dropout_seed'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

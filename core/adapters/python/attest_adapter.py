@@ -41,8 +41,11 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
                      sum in its lse, with no value; -inf: none. A row that sees no key is 0 then, its lse the sink
     softcap          0.0 (None where that is the parameter's default), or a number c > 0: scale*qk becomes
                      c*tanh(scale*qk/c) before the mask is added to it
+    keep, dropout_p  None and 0.0, or [batch|1, heads|1, M, N], boolean (True: kept), and 0 <= p < 1: once the weights are
+                     normalised, those that are not kept become 0, and the others are divided by 1 - p; nothing is
+                     normalised again, and lse is that of all weights. A keep comes with a p of 0, too
 A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, for
-sinks and for capped scores, likewise.
+sinks, for capped scores and, where it has both of the last two, for dropout, likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -110,6 +113,8 @@ _VARIANTS = {
     "cache_index": {"cache_index": None},
     "sink": {"sink": None},
     "softcap": {"softcap": 0.0},
+    # The seed is that of a mask that the function draws itself, which the manifest's "mask" of dropout says.
+    "dropout": {"keep": None, "dropout_p": 0.0, "dropout_seed": 0},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
@@ -462,6 +467,9 @@ def _completed(manifest, attention, multihead):
             served["paged"] = {"two_tables": "page_table_v" in known}
         if {"k_new", "v_new"} <= known.keys() and lengths["keys"]:
             served["append"] = {}
+        # A rate alone is that of a mask that the function draws itself.
+        if {"keep", "dropout_p"} <= known.keys():
+            served["dropout"] = {}
         if served:
             manifest.setdefault("variants", served)
     return manifest

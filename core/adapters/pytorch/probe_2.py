@@ -47,6 +47,30 @@ def _():
     )
 
 
+math_path = torch._scaled_dot_product_attention_math
+
+
+@fact("sdpa's math path drops by a mask of what is kept, after the softmax, and divides the values by 1 - p before the sum")
+def _():
+    q, k, v = qkv(dtype=torch.float64)
+    keep = torch.rand(1, 1, 3, 5) < 0.6
+    weights = torch.softmax(q @ k.mT * 0.5, -1) * keep
+    close = torch.allclose(math_path(q, k, v, None, 0.3, False, keep)[0], weights @ v / 0.7, rtol=1e-12, atol=1e-14)
+    # 2^127 / 0.5 is no number of f32, and a quarter of it would be.
+    q, k, v = torch.zeros(1, 1, 1, 1), torch.zeros(1, 1, 4, 1), torch.tensor([2.0**127, 0, 0, 0]).view(1, 1, 4, 1)
+    return close and math_path(q, k, v, None, 0.5, False, v[..., 0] > 0)[0].isinf().all()
+
+
+@fact("sdpa's math path looks at the mask of dropout beside a rate alone, of which 2^-1074 changes nothing else")
+def _():
+    q, k, v = qkv()
+    keep = torch.zeros(1, 1, 3, 5, dtype=torch.bool)
+    all_kept = math_path(q, k, v, None, 2.0**-1074, False, ~keep)[0]
+    none = math_path(q, k, v, None, 2.0**-1074, False, keep)[0]
+    unasked = math_path(q, k, v, None, 0.0, False, keep)[0]
+    return (none == 0).all() and torch.equal(all_kept, unasked)
+
+
 def module(dtype=torch.float32, heads=2, **options):
     return torch.nn.MultiheadAttention(8, heads, batch_first=True, dtype=dtype, **options).eval()
 

@@ -2,7 +2,7 @@
 
     attest check --kernel 'exec:python3 sdpa_backends.py flash --device cuda' --dtype bf16
 
-math        torch's own operations, one after another
+math        torch's own operations, one after another; where what is dropped is given, as the operator itself takes it
 efficient   the memory-efficient kernel, CUDA only
 flash       FlashAttention; PyTorch has one for CPUs too
 cudnn       cuDNN's, CUDA only
@@ -29,8 +29,9 @@ _BLOCKED = {"f32": {}, "f16": _HALF, "bf16": _HALF}
 _MATH = {"f64": {}, **_BLOCKED}
 
 BACKENDS = {
+    # A mask of dropout goes over the weights, and 1/(1 - p) multiplies V, in the format that it is computed in.
     "math": {"enum": "MATH", "devices": ("cpu", "cuda"), "dtypes": ("f64", "f32", "f16", "bf16"), "arithmetic": _MATH,
-             "masks": ["additive", "bool"]},
+             "masks": ["additive", "bool"], "variants": {"dropout": {"applied": "values"}}},
     "efficient": {"enum": "EFFICIENT_ATTENTION", "devices": ("cuda",), "dtypes": ("f32", "f16", "bf16"),
                   "arithmetic": _BLOCKED, "masks": ["additive", "bool"]},
     # On a CPU it takes additive masks and f32; on a GPU neither.
@@ -57,7 +58,7 @@ def manifest_of(name, device, version):
         "name": f"scaled_dot_product_attention, {name} on {device}", "version": version, "dtypes": dtypes,
         "arithmetic": {d: backend["arithmetic"][d] for d in dtypes}, "operations": ["attention"],
         "masks": [] if on_gpu and name == "flash" else backend["masks"], "mask_conventions": ["post-scale"],
-        "causal": ["top-left"], "strides": not on_gpu,
+        "causal": ["top-left"], "strides": not on_gpu, "variants": backend.get("variants", {}),
     }
 
 
@@ -77,15 +78,20 @@ def why_not_served(name, device, torch):
 
 def attention_over(torch, name, device):
     """The function to serve: one back end alone, on tensors copied to the device."""
+    from attest._calls import with_dropout_mask
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     backend = getattr(SDPBackend, BACKENDS[name]["enum"])
+    # What scaled_dot_product_attention calls has the mask that it has not itself.
+    dropping = with_dropout_mask(torch._scaled_dot_product_attention_math)
 
-    def attention(q, k, v, mask=None, scale=1.0, causal="none"):
+    def attention(q, k, v, mask=None, scale=1.0, causal="none", keep=None, dropout_p=0.0):
         if mask is not None and causal != "none":
             raise attest_adapter.Unsupported("attn_mask and is_causal exclude each other")
-        q, k, v, mask = (None if t is None else t.to(device) for t in (q, k, v, mask))
+        q, k, v, mask, keep = (None if t is None else t.to(device) for t in (q, k, v, mask, keep))
         try:
+            if keep is not None:
+                return dropping(q, k, v, mask, scale, causal, keep, dropout_p).cpu()
             with sdpa_kernel([backend]):
                 out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale,
                                                                        is_causal=causal == "top-left")

@@ -71,6 +71,22 @@ bool weighted_sum(const Vector<T>& s, const Vector<T>& w, const Matrix<T>& v, In
   return any;
 }
 
+/// The same of the weights that row i keeps.
+template <Scalar T>
+bool weighted_sum(const Mask<T>& mask, Index i, const Vector<T>& s, const Vector<T>& w, const Matrix<T>& v, Index first,
+                  std::span<T> out) {
+  if (!mask.kept) return weighted_sum(s, w, v, first, out);
+  Vector<T> of_kept = s, weights = w;
+  for (Index j = 0; j < s.size(); ++j) {
+    if (!(*mask.kept)(i, first + j)) {
+      of_kept(j) = ScalarTraits<T>::minus_infinity();
+    } else if (mask.kept_share) {
+      weights(j) = w(j) / *mask.kept_share;
+    }
+  }
+  return weighted_sum(of_kept, weights, v, first, out);
+}
+
 template <Scalar T>
 void fill(std::span<T> row, const T& value) {
   for (T& entry : row) entry = value;
@@ -121,8 +137,8 @@ AttentionResult<T> mattn_lse(const Matrix<T>& q, const Matrix<T>& k, const Matri
       fill(o_i, Traits::undefined());
       result.lse(i) = Traits::undefined();
     } else {
-      // Nothing but a sink leaves nothing.
-      if (!weighted_sum(s, normalised(e), v, 0, o_i)) fill(o_i, Traits::from_double(0.0));
+      // Nothing but a sink leaves nothing, nor does a row of which everything is dropped.
+      if (!weighted_sum(mask, i, s, normalised(e), v, 0, o_i)) fill(o_i, Traits::from_double(0.0));
       result.lse(i) = e.reference + Traits::log(e.sum);
     }
   }
@@ -205,7 +221,7 @@ PartialAttention<T> partial_attention(const Matrix<T>& q, const Matrix<T>& k, co
     partial.reference(i) = e.reference;
     partial.sum(i) = e.sum;
     const std::span<T> row = row_of(partial.values, i);
-    if (!weighted_sum(s, e.terms, v, first, row)) fill(row, ScalarTraits<T>::from_double(0.0));
+    if (!weighted_sum(mask, i, s, e.terms, v, first, row)) fill(row, ScalarTraits<T>::from_double(0.0));
   }
   return partial;
 }

@@ -17,6 +17,7 @@ void check_mask(const Mask<T>& mask, Index rows, Index keys) {
   };
   if (mask.additive) check(mask.additive->rows(), mask.additive->cols());
   if (mask.allowed) check(mask.allowed->rows(), mask.allowed->cols());
+  if (mask.kept) check(mask.kept->rows(), mask.kept->cols());
 }
 
 template <Scalar T>

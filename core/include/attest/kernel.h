@@ -27,6 +27,7 @@ enum { /* attest_problem.variants */
        ATTEST_WINDOW = 1,
        ATTEST_SOFTCAP = 2,
        ATTEST_SINK = 8,
+       ATTEST_DROPOUT = 16,
        ATTEST_LENGTHS = 32,
        ATTEST_PACKED = 64,
        ATTEST_PAGED = 128,
@@ -83,6 +84,11 @@ typedef struct attest_problem {
                scaled nor masked; a row that sees no key has 0 for its output and the sink for its lse */
   double softcap; /* SOFTCAP: c > 0: scale*qk becomes c * tanh(scale*qk / c), before a mask is added; masks are then
                      post-scale */
+  double dropout_p;     /* DROPOUT: 0 <= p < 1: after normalisation each weight becomes keep / (1 - p) times itself, and
+                           nothing is normalised again; lse is without it. Never with PAGED, APPEND or CACHE_INDEX */
+  int64_t dropout_seed; /* DROPOUT without keep: from 0 to 2^53 - 1; one seed is one mask of a problem's axes */
+  attest_tensor keep;   /* DROPOUT: ATTEST_BOOL (one byte, 1 = kept), [batch or 1, heads or 1, M, N]; absent: the kernel
+                           draws a mask of its own, in which each weight is kept with probability 1 - p */
 } attest_problem;
 
 typedef struct attest_result {

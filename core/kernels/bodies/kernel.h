@@ -144,7 +144,6 @@ Manifest core_manifest(const std::string& id) {
   manifest.name = id;
   manifest.version = "1";
   for (const DType dtype : dtypes) manifest.arithmetic.usual.emplace(dtype, core_arithmetic(dtype, inner));
-  manifest.promises = manifest.arithmetic;
   manifest.dtypes = std::move(dtypes);
   manifest.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
                      Claim::ignores_dead_values};
@@ -153,6 +152,9 @@ Manifest core_manifest(const std::string& id) {
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants = every_variant();
+  manifest.variants.find(dropout_variant.name)->second.applied = DropoutPlace::weights;
+  state_terms_in_arithmetic(manifest);
+  manifest.promises = manifest.arithmetic;
   // Of 16 bits a scalar takes sinks of its own, as others may lie beyond its range.
   if (inner == DType::f16 || inner == DType::bf16) manifest.variants.find(sink_variant.name)->second.dtypes = {inner};
   manifest.grouped_query = true;

@@ -121,7 +121,8 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
 }
 
 void BallRow::evaluate(const Head& head, const Row& row, long bits) {
-  const auto at = [&](std::int64_t j) { return row.all_visible ? j : row.index[static_cast<std::size_t>(j)]; };
+  const auto at = [&](std::int64_t j) { return row.key_at(j); };
+  const auto value_at = [&](std::int64_t j) { return row.keys.index ? row.keys.index[j] : j; };
   Balls q(head.dk);
   for (std::int64_t c = 0; c < head.dk; ++c) arb_set_d(q[c], row.q[c]);
   std::vector<double> bias;
@@ -145,10 +146,21 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
         return static_cast<arb_ptr>(k);
       },
       [&](std::int64_t j, std::int64_t c) {
-        arb_set_d(v, head.v[static_cast<std::size_t>(at(j) * head.stride + c)]);
+        arb_set_d(v, head.v[static_cast<std::size_t>(value_at(j) * head.stride + c)]);
         return static_cast<arb_ptr>(v);
       },
       bits);
+  gained_ = Balls();
+  if (head.dropout_p == 0) return;
+  gained_ = Balls(head.dv);
+  gain_of(head.dropout_p, k, bits);
+  for (std::int64_t c = 0; c < head.dv; ++c) arb_mul(gained_[c], o[c], k, bits);
+}
+
+void gain_of(double dropout_p, arb_ptr gain, long bits) {
+  arb_set_d(gain, -dropout_p);
+  arb_add_si(gain, gain, 1, ARF_PREC_EXACT);
+  arb_inv(gain, gain, bits);
 }
 
 void BallRow::evaluate(const BallProblem& problem, const arb_srcptr* keys, const arb_srcptr* values, long bits) {
@@ -168,7 +180,7 @@ void BallRow::attach(RowKeys& keys, RowValues& values) const {
 void BallRow::distance(std::int64_t k, double found, double& lower, double& upper) const {
   Ball d;
   arb_set_d(d, found);
-  arb_sub(d, d, o[k], precision + 64);
+  arb_sub(d, d, answer(k), precision + 64);
   lower = lower_size(d);
   upper = upper_size(d);
 }

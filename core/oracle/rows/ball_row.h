@@ -71,7 +71,7 @@ struct BallProblem {
 
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.
 struct BallRow {
-  Balls o;                   ///< dv exact values
+  Balls o;                   ///< dv exact values, before what dropout multiplies them by
   Balls lse;                 ///< one ball
   Balls score, weight;       ///< per key: above a reference, which is one of the largest scores; alpha
   std::int64_t largest = 0;  ///< that key
@@ -85,7 +85,9 @@ struct BallRow {
   void evaluate(const BallProblem& problem, const arb_srcptr* keys, const arb_srcptr* values, long bits);
   /// Points `keys` and `values` at these arrays.
   void attach(RowKeys& keys, RowValues& values) const;
-  /// [lower, upper] of |found - o_k|.
+  /// The exact answer.
+  [[nodiscard]] arb_ptr answer(std::int64_t k) const { return gained_.size() > 0 ? gained_[k] : o[k]; }
+  /// [lower, upper] of |found - the answer|.
   void distance(std::int64_t k, double found, double& lower, double& upper) const;
   /// [lower, upper] of |found - lse|.
   void lse_distance(double found, double& lower, double& upper) const;
@@ -93,7 +95,12 @@ struct BallRow {
  private:
   template <class KeyAt, class ValueAt>
   void run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at, long bits);
+
+  Balls gained_;  ///< what dropout makes of `o`; empty: nothing
 };
+
+/// 1/(1 - p).
+void gain_of(double dropout_p, arb_ptr gain, long bits);
 
 /// Bits to start with: 128, and 60 more than it takes to tell scores of this size apart (C29).
 [[nodiscard]] long first_precision(double largest_score);

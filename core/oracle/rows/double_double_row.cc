@@ -35,14 +35,15 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   for (auto* array : {&o, &o_low}) fit(*array, head.stride);
 
   const InnerLoops& loops = inner_loops();
-  const std::int64_t* index = row.keys.index;
+  const std::int64_t* index = row.all_visible ? nullptr : row.index.data();
   const std::int64_t keys = n - (row.has_sink ? 1 : 0);
   const std::int64_t first = index && keys > 0 ? index[0] : 0;
   const std::int64_t last = keys == 0 ? 0 : index ? index[keys - 1] + 1 : head.keys;
   const std::int64_t front = first / panel_width, before = front * panel_width;
   loops.dots_dd(row.q, head.dk, head.panels.data() + before * head.dk, (last + panel_width - 1) / panel_width - front,
                 x_.data() + before, x_low_.data() + before);
-  if (row.has_sink) x_[static_cast<std::size_t>(head.keys)] = x_low_[static_cast<std::size_t>(head.keys)] = 0;
+  if (head.places() > head.keys)
+    x_[static_cast<std::size_t>(head.keys)] = x_low_[static_cast<std::size_t>(head.keys)] = 0;
   const bool pre = head.convention == MaskConvention::pre_scale;
   DoubleDouble m;
   bool finite = true;
@@ -94,13 +95,10 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   sum_ = two_sum(sum, rest);
   reference = m;
 
-  loops.combine_dd(w_.data(), w_low_.data(), index, n, head.v.data(), head.stride, o.data(), o_low.data());
+  loops.combine_dd(w_.data(), w_low_.data(), row.keys.index, n, head.v.data(), head.stride, o.data(), o_low.data());
   for (std::int64_t e = 0; e < head.dv; ++e) {
     const auto at = static_cast<std::size_t>(e);
-    const double quotient = o[at] / sum_.high;
-    const DoubleDouble back = two_product(quotient, sum_.high);
-    const double remainder = ((o[at] - back.high) - back.low) + (o_low[at] - quotient * sum_.low);
-    const DoubleDouble value = two_sum(quotient, remainder / sum_.high);
+    const DoubleDouble value = quotient_of({o[at], o_low[at]}, sum_);
     o[at] = value.high;
     o_low[at] = value.low;
     finite = finite && std::isfinite(value.high) && std::isfinite(value.low);
@@ -120,10 +118,7 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
 void DoubleDoubleRow::cap_scores(double cap, std::int64_t n) {
   for (std::int64_t j = 0; j < n; ++j) {
     const auto at = static_cast<std::size_t>(j);
-    const double quotient = s[at] / cap;
-    const DoubleDouble back = two_product(quotient, cap);
-    const double remainder = ((s[at] - back.high) - back.low) + s_low_[at];
-    const DoubleDouble z = two_sum(quotient, remainder / cap);
+    const DoubleDouble z = quotient_of({s[at], s_low_[at]}, {cap, 0});
     const double sign = z.high < 0 ? 2 : -2;
     w_[at] = sign * z.high;
     w_low_[at] = sign * z.low;
@@ -134,12 +129,8 @@ void DoubleDoubleRow::cap_scores(double cap, std::int64_t n) {
   for (std::int64_t j = 0; j < n; ++j) {
     const auto at = static_cast<std::size_t>(j);
     const DoubleDouble over = two_sum(1, -w_[at]), under = two_sum(1, w_[at]);
-    const double over_low = over.low - w_low_[at], under_low = under.low + w_low_[at];
-    const double quotient = over.high / under.high;
-    const DoubleDouble back = two_product(quotient, under.high);
-    const double remainder = ((over.high - back.high) - back.low) + (over_low - quotient * under_low);
-    const DoubleDouble y = two_sum(quotient, remainder / under.high), c = two_product(cap, y.high);
-    const DoubleDouble size = two_sum(c.high, c.low + cap * y.low);
+    const DoubleDouble y = quotient_of({over.high, over.low - w_low_[at]}, {under.high, under.low + w_low_[at]});
+    const DoubleDouble size = product_of({cap, 0}, y);
     const double sign = s[at] < 0 ? -1 : 1;
     capped[at] = s[at] = sign * size.high;
     s_low_[at] = sign * size.low;

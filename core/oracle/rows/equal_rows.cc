@@ -41,7 +41,7 @@ std::uint64_t hash_of(const std::byte* data, std::size_t bytes) {
   return mix(mix(sums[0], rest[0]), mix(sums[1], rest[1]));
 }
 
-/// Brings rows with one query and one mask together. The mask is read where queries repeat only.
+/// Brings rows that are alike so far and have one mask together. The mask is read where rows repeat only.
 void hash_masks(const Rows& mask, std::vector<std::pair<std::uint64_t, std::int64_t>>& hashed) {
   for (auto from = hashed.begin(); from != hashed.end();) {
     const auto to = std::find_if(from, hashed.end(), [&](const auto& other) { return other.first != from->first; });
@@ -64,17 +64,20 @@ void EqualRows::all_differ(std::int64_t rows) {
 void EqualRows::find(const Problem& c, const Head& head) {
   const Rows q = rows_of(c.q(), head.q_offset, head.dk, head.dk);
   const Rows mask = head.mask ? rows_of(*head.mask, head.mask_offset, head.keys, head.mask_pitch) : Rows{};
+  const Rows keep = head.keep ? rows_of(*head.keep, head.keep_offset, head.keys, head.keep_pitch) : Rows{};
   hashed_.clear();
   for (std::int64_t i = 0; i < head.queries; ++i) hashed_.emplace_back(hash_of(q.row(i), q.bytes), i);
   std::ranges::sort(hashed_);
-  if (mask.bytes > 0) hash_masks(mask, hashed_);
+  for (const Rows& other : {mask, keep})
+    if (other.bytes > 0) hash_masks(other, hashed_);
   first_.clear();
   next_.assign(static_cast<std::size_t>(head.queries), -1);
   // Of rows with one hash each joins the class before it, or those that do not fit become classes of their own.
   for (std::size_t at = 0; at < hashed_.size(); ++at) {
     const std::int64_t row = hashed_[at].second;
     const bool joins = at > 0 && hashed_[at].first == hashed_[at - 1].first && q.equal(row, hashed_[at - 1].second) &&
-                       (mask.bytes == 0 || mask.equal(row, hashed_[at - 1].second));
+                       (mask.bytes == 0 || mask.equal(row, hashed_[at - 1].second)) &&
+                       (keep.bytes == 0 || keep.equal(row, hashed_[at - 1].second));
     if (joins)
       next_[static_cast<std::size_t>(hashed_[at - 1].second)] = row;
     else

@@ -107,6 +107,21 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
           bias = value != 0 && value != -infinity;
         }
   }
+  keep = c[Slot::keep].present() ? &c[Slot::keep] : nullptr;
+  if (keep) {
+    const Shape& of = keep->shape();
+    keep_pitch = of[3];
+    const auto offset = [&](std::int64_t head) {
+      return (((of[0] == 1 ? 0 : s.entry) * of[1] + (of[1] == 1 ? 0 : head)) * of[2] + s.first_query) * keep_pitch +
+             s.first_key;
+    };
+    keep_offset = offset(h);
+    keep_offsets.clear();
+    for (std::int64_t head = kv * (heads / kv_heads); head < (kv + 1) * (heads / kv_heads); ++head)
+      if (keep_offsets.empty() || offset(head) != keep_offsets.back()) keep_offsets.push_back(offset(head));
+  }
+  dropout_p = c.dropout_p;
+  gain = dropout_p == 0 ? DoubleDouble{1, 0} : quotient_of({1, 0}, two_sum(1, -dropout_p));
   if (same_keys) return;
   fit(k, places() * dk);
   fit(v, places() * stride);
@@ -277,7 +292,7 @@ void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row&
       loops.dots(row.q, head.dk, head.panels.data() + from * head.dk, count, block.x.data() + from,
                  block.size.data() + from);
     }
-    // The sink has no product, and keys before it may not be asked for.
+    // The row of zeros has no product, and keys before it may not be asked for.
     for (std::int64_t r = 0; head.places() > head.keys && r < block.rows; ++r)
       block.x[static_cast<std::size_t>(r * room + head.keys)] =
           block.size[static_cast<std::size_t>(r * room + head.keys)] = 0;
@@ -346,6 +361,37 @@ void take_sink(const Head& head, RowScores& found, Row& row) {
   found.most = *std::max_element(row.s.begin(), row.s.begin() + row.n);
 }
 
+bool keeps(const Head& head, std::int64_t offset, std::int64_t i, std::int64_t j) {
+  return std::to_integer<int>(head.keep->bytes()[static_cast<std::size_t>(offset + i * head.keep_pitch + j)]) != 0;
+}
+
+/// Where the values of the visible keys stand: that of a weight that is dropped is the row of zeros.
+Visible values_seen(const Head& head, const Visible& seen, Row& row) {
+  if (!head.keep) return seen;
+  fit(row.value_at, head.places());
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    const std::int64_t at = seen.at(j);
+    const bool has_value = at < head.keys && keeps(head, head.keep_offset, row.i, at);
+    row.value_at[static_cast<std::size_t>(j)] = has_value ? at : head.keys;
+  }
+  return {seen.n, row.value_at.data()};
+}
+
+/// May the kernel come to grief over a value that no weight brings in? As with hidden keys, and one that another row
+/// keeps is not for it to leave out.
+bool dropped_values_harmless(const Head& head, const Visible& seen, const Visible& values, bool ignores_dead_values) {
+  if (head.finite || !head.keep) return true;
+  for (std::int64_t j = 0; j < seen.n; ++j) {
+    const std::int64_t at = seen.at(j);
+    if (values.at(j) == at || all_finite(head.v.data() + at * head.stride, head.stride)) continue;
+    if (!ignores_dead_values) return false;
+    for (const std::int64_t offset : head.keep_offsets)
+      for (std::int64_t i = 0; i < head.queries; ++i)
+        if (keeps(head, offset, i, at)) return false;
+  }
+  return true;
+}
+
 /// Sets row.values: V, and the range of each column over the visible keys.
 void take_values(const Head& head, const Visible& seen, Row& row) {
   row.values = {.v = head.v.data(),
@@ -355,6 +401,7 @@ void take_values(const Head& head, const Visible& seen, Row& row) {
                 .high = head.high.data(),
                 .abs_sum = head.abs_sum.data(),
                 .singles = head.singles ? head.single_v.data() : nullptr};
+  if (head.keep) row.values.all_low = head.low.data(), row.values.all_high = head.high.data();
   if (!seen.index) return;
   fit(row.low, head.stride), fit(row.high, head.stride), fit(row.abs_sum, head.stride);
   std::fill_n(row.low.begin(), head.stride, infinity);
@@ -373,30 +420,29 @@ void take_values(const Head& head, const Visible& seen, Row& row) {
 }
 
 /// Hidden keys may hold anything; a visible one that is not finite leaves nothing to judge.
-bool visible_keys_finite(const Head& head, const Visible& seen) {
+bool visible_keys_finite(const Head& head, const Visible& seen, const Visible& values) {
   if (head.finite) return true;
   for (std::int64_t j = 0; j < seen.n; ++j) {
-    const std::int64_t at = seen.at(j);
-    if (!all_finite(head.k.data() + at * head.dk, head.dk) ||
-        !all_finite(head.v.data() + at * head.stride, head.stride))
+    if (!all_finite(head.k.data() + seen.at(j) * head.dk, head.dk) ||
+        !all_finite(head.v.data() + values.at(j) * head.stride, head.stride))
       return false;
   }
   return true;
 }
 
 /// Weights, their logarithms and the output, from the scores s of which `most` is the largest.
-void weigh(const Head& head, const Visible& seen, const double* s, double most, Row& row) {
+void weigh(const Head& head, const Visible& values, const double* s, double most, Row& row) {
   const InnerLoops& loops = inner_loops();
   double* const alpha = row.alpha.data();
-  const double sum = loops.weights(s, seen.n, most, alpha);
+  const double sum = loops.weights(s, values.n, most, alpha);
   const double log_sum = std::log(sum), inverse = 1 / sum;
   fit(row.o, head.stride);
   if (head.singles)
-    loops.combine_singles(alpha, seen.index, seen.n, head.single_v.data(), head.stride, row.o.data());
+    loops.combine_singles(alpha, values.index, values.n, head.single_v.data(), head.stride, row.o.data());
   else
-    loops.combine(alpha, seen.index, seen.n, head.v.data(), head.stride, row.o.data());
+    loops.combine(alpha, values.index, values.n, head.v.data(), head.stride, row.o.data());
   for (std::int64_t e = 0; e < head.dv; ++e) row.o[static_cast<std::size_t>(e)] *= inverse;
-  key_loops().normalise(s, seen.n, most, log_sum, inverse, row.la.data(), alpha);
+  key_loops().normalise(s, values.n, most, log_sum, inverse, row.la.data(), alpha);
   row.m = most;
   row.lse = most + log_sum;
   row.keys.la = row.la.data(), row.keys.alpha = alpha, row.keys.lse = row.lse;
@@ -418,6 +464,7 @@ void take_key_sums(const Head& head, const Visible& seen, std::int64_t room, Row
 
 Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, const Profile& p, bool ignores_dead_values,
                        bool want_lse, Row& row) {
+  if (head.dropout_p != 0 && !head.keep) return Excuse::own_dropout;
   take_query(head, rows, row);
   visible_keys(head, p, row);
   // A row that sees no key has a policy in the place of a value, and no more than a value is it owed by a kernel whose
@@ -427,7 +474,7 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   if (!all_finite(row.q, head.dk)) return Excuse::not_finite;
   if (!row.all_visible && !ignores_dead_values && !hidden_keys_harmless(head, p, row)) return Excuse::not_finite;
 
-  const Visible seen{row.n, row.all_visible ? nullptr : row.index.data()};
+  const Visible seen{row.n, row.all_visible ? nullptr : row.index.data()}, values = values_seen(head, seen, row);
   const std::int64_t room = padded(head.places());
   for (auto* array : {&row.s, &row.t, &row.la, &row.alpha}) fit(*array, room);
   const Sight scored = keys_seen == 0      ? Sight{0, 0}
@@ -436,7 +483,7 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   scores_of_row(head, scored.first, scored.last, row);
   RowKeys& keys = row.keys;
   keys = {};
-  keys.n = seen.n, keys.index = seen.index;
+  keys.n = seen.n, keys.index = values.index;
   keys.want_lse = want_lse;
   keys.unit = 0x1p-53;
   const double* const x = compact_products(seen, room, row);
@@ -451,11 +498,12 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   }
   take_sink(head, found, row);
   keys.s = row.s.data(), keys.t = row.t.data();
-  take_values(head, seen, row);
-  if (!visible_keys_finite(head, seen)) return Excuse::not_finite;
+  take_values(head, values, row);
+  if (!visible_keys_finite(head, seen, values) || !dropped_values_harmless(head, seen, values, ignores_dead_values))
+    return Excuse::not_finite;
   // |s_j| <= kap X_j + |b_j| and X_j itself bound D1 from below: what overflows a double here is outside the domain.
   if (!found.finite) return Excuse::overflow;
-  weigh(head, seen, keys.s, found.most, row);
+  weigh(head, values, keys.s, found.most, row);
   if (needs_key_sums(p)) take_key_sums(head, seen, room, row);
   keys.exact_dots = exact_in_any_order(head, row, p, found.most_size);
   return Excuse::none;

@@ -9,6 +9,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/bound/row_bound.h"
+#include "core/oracle/rows/double_double.h"
 #include "core/problem/problem.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
@@ -39,8 +40,16 @@ struct Head {
   std::vector<double> k1;        ///< |k_j|_1
 
   double sink = -std::numeric_limits<double>::infinity();  ///< its score; -inf: none
-  bool sinks = false;  ///< the problem has some: a row of zeros stands behind those of k and v
-  [[nodiscard]] std::int64_t places() const { return keys + (sinks ? 1 : 0); }
+  bool sinks = false;                                      ///< the problem has some
+  /// Of k and v, where something has no value: a row of zeros stands behind them.
+  [[nodiscard]] std::int64_t places() const { return keys + (sinks || keep != nullptr ? 1 : 0); }
+
+  const Tensor* keep = nullptr;            ///< nullptr: no weight is dropped
+  std::int64_t keep_offset = 0;            ///< element of row 0 and key 0
+  std::int64_t keep_pitch = 0;             ///< elements from row to row
+  std::vector<std::int64_t> keep_offsets;  ///< the same of every head that has these keys
+  double dropout_p = 0;
+  DoubleDouble gain{1, 0};  ///< 1/(1 - p), to within 2^-100 of itself
 
   const Tensor* mask = nullptr;  ///< nullptr: none
   std::int64_t mask_offset = 0;  ///< element of row 0 and key 0
@@ -80,7 +89,8 @@ struct Row {
   std::int64_t n = 0;     ///< visible keys, and the sink behind them
   bool all_visible = true;
   bool has_sink = false;
-  std::vector<std::int64_t> index;  ///< of the visible keys, when some are hidden
+  std::vector<std::int64_t> index;     ///< of the visible keys, when some are hidden
+  std::vector<std::int64_t> value_at;  ///< of their values, where weights are dropped, whose values are 0
   ScoreBlock block;
   const double* x = nullptr;     ///< q.k_j per key of the head
   const double* size = nullptr;  ///< X_j per key of the head
@@ -90,6 +100,11 @@ struct Row {
   double m = 0, lse = 0;
   RowKeys keys;
   RowValues values;
+
+  /// The row of k of visible key j; `keys`.index has the rows of v.
+  [[nodiscard]] std::int64_t key_at(std::int64_t j) const {
+    return all_visible ? j : index[static_cast<std::size_t>(j)];
+  }
 };
 
 /// Row `rows`[0]: its query, and what is its place in row.block. The others are those that will be asked for next.

@@ -36,6 +36,10 @@ Excuse RowOracle::evaluate(std::span<const std::int64_t> rows, bool ignores_dead
                            long max_precision) {
   const Excuse excuse = evaluate_double(*head_, rows, *profile_, ignores_dead_values, want_lse, row_);
   if (excuse != Excuse::none) return excuse;
+  if (gains()) {
+    answer_.assign(row_.o.begin(), row_.o.begin() + head_->dv);
+    for (double& value : answer_) value *= head_->gain.high;
+  }
   bound_known_ = bound_from(row_.o.data());
   if (!terms_.in_domain) return Excuse::overflow;
   if (!bound_known_ && !evaluate_double_double())
@@ -73,6 +77,8 @@ bool RowOracle::evaluate_double_double() {
   }
   known_.pairs = true;
   if (!pairs_.evaluate(*head_, row_)) return false;
+  for (std::int64_t k = 0; gains() && k < head_->dv; ++k)
+    if (!std::isfinite(pair(k).high) || !std::isfinite(pair(k).low)) return false;
   const auto columns = static_cast<std::size_t>(head_->dv);
   if (radius_.size() < columns) radius_.resize(columns);
   if (!bound_known_) {
@@ -89,7 +95,7 @@ bool RowOracle::evaluate_double_double() {
   for (std::size_t k = 0; k < columns; ++k) {
     const double most_v = std::max(std::fabs(row_.values.low[k]), std::fabs(row_.values.high[k]));
     radius_[k] = double_double_unit / row_.keys.unit * elements_[k].certificate +
-                 (1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0);
+                 profile_->gain * ((1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0));
   }
   known_.pairs_are_sure = true;
   level_ = 2;
@@ -123,9 +129,16 @@ void RowOracle::evaluate_alarm(double probability) {
                       probability, alarms_.data());
 }
 
+DoubleDouble RowOracle::pair(std::int64_t k) const {
+  const auto at = static_cast<std::size_t>(k);
+  const DoubleDouble value{pairs_.o[at], pairs_.o_low[at]};
+  return gains() ? product_of(value, head_->gain) : value;
+}
+
 double RowOracle::value(std::int64_t k) const {
-  if (level_ == 2) return pairs_.o[static_cast<std::size_t>(k)];
-  return level_ == 3 ? balls_.value[static_cast<std::size_t>(k)] : row_.o[static_cast<std::size_t>(k)];
+  if (level_ == 2) return pair(k).high;
+  if (level_ == 1) return values()[k];
+  return gains() ? middle(balls_.answer(k)) : balls_.value[static_cast<std::size_t>(k)];
 }
 
 double RowOracle::radius(std::int64_t k) const {
@@ -142,7 +155,7 @@ double RowOracle::lse_radius() const {
 }
 
 double RowOracle::certificate(std::int64_t k) const {
-  return radius(k) + (level_ == 2 ? std::fabs(pairs_.o_low[static_cast<std::size_t>(k)]) : 0.0);
+  return radius(k) + (level_ == 2 ? std::fabs(pair(k).low) : 0.0);
 }
 
 double RowOracle::lse_certificate() const {
@@ -161,9 +174,7 @@ void widen(double d, double radius, double& lower, double& upper) {
 
 void RowOracle::distance(std::int64_t k, double found, double& lower, double& upper) const {
   if (level_ == 3) return balls_.distance(k, found, lower, upper);
-  const auto at = static_cast<std::size_t>(k);
-  widen(level_ == 2 ? distance_to({pairs_.o[at], pairs_.o_low[at]}, found) : std::fabs(found - row_.o[at]), radius(k),
-        lower, upper);
+  widen(level_ == 2 ? distance_to(pair(k), found) : std::fabs(found - values()[k]), radius(k), lower, upper);
 }
 
 void RowOracle::lse_distance(double found, double& lower, double& upper) const {

@@ -59,9 +59,12 @@ class RowOracle {
   [[nodiscard]] const BoundScratch& scratch() const { return scratch_; }
   [[nodiscard]] const Profile& profile() const { return *profile_; }
   /// Of every column, in double: what value() says while the level is 1.
-  [[nodiscard]] const double* values() const { return row_.o.data(); }
+  [[nodiscard]] const double* values() const { return gains() ? answer_.data() : row_.o.data(); }
 
  private:
+  /// Are the values of the levels multiplied once more, by what dropout divides by 1 - p?
+  [[nodiscard]] bool gains() const { return head_->gain.high != 1; }
+  [[nodiscard]] DoubleDouble pair(std::int64_t k) const;
   /// Evaluates terms and elements from row_.keys; is the bound certified?
   bool bound_from(const double* o);
   /// Proved of the values at the present level, low parts included.
@@ -94,6 +97,7 @@ class RowOracle {
   std::vector<ElementTerms> elements_;
   DoubleDoubleRow pairs_;
   std::vector<double> radius_;  ///< of the values at level 2
+  std::vector<double> answer_;  ///< row_.o times the gain, where it is not 1
   RowAlarm row_alarm_;
   std::vector<ElementAlarm> alarms_;
 };

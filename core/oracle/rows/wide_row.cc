@@ -153,13 +153,25 @@ bool WideRow::weight_errors(const WideProblem& p, const WideUnits& units) {
   return true;
 }
 
+namespace {
+
+/// Of 1/(1 - p) and its product with a weight: p's own where it is converted, of which 1 - p takes p/(1 - p), the
+/// difference, the quotient.
+double roundings_of_gain(const WideProblem& p, const WideUnits& units) {
+  if (p.dropout_p == 0) return 0;
+  return 3 + units.conversions * std::ceil(2 * p.dropout_p / (1 - p.dropout_p));
+}
+
+}  // namespace
+
 void WideRow::column(const WideProblem& p, const WideUnits& units, std::int64_t k) {
   const auto keys = static_cast<double>(p.visible.size());
-  const Mag products = units.chain(keys + 1), sums = units.chain(keys - 1), o(balls_.o[k]);
+  const Mag products = units.chain(keys + 1 + roundings_of_gain(p, units)), sums = units.chain(keys - 1),
+            o(balls_.o[k]);
   Mag score, values, inputs, all, most, apart;
   Ball distance;
   for (std::size_t j = 0; j < p.visible.size(); ++j) {
-    const std::size_t v_at = p.v->at(p.visible[j], p.of_v + k);
+    const std::size_t v_at = p.v->at(p.value_at(j), p.of_v + k);
     arb_srcptr exact = p.v->exact[static_cast<std::int64_t>(v_at)];
     const Mag dv = p.v->error.empty() ? Mag() : p.v->error[v_at], v = Mag(exact) + dv;
     arb_sub(distance, exact, balls_.o[k], 64);
@@ -172,14 +184,28 @@ void WideRow::column(const WideProblem& p, const WideUnits& units, std::int64_t 
     apart = std::max(apart, d);
   }
   const auto column = static_cast<std::size_t>(k);
-  const Mag underflow = units.lambda * (Mag(12.0) * all + Mag(16 * keys) * o + Mag(8 * keys));
+  const bool gains = p.dropout_p != 0;
+  const Mag underflow = units.lambda * (Mag(gains ? 14.0 : 12.0) * all + Mag(16 * keys) * o + Mag(8 * keys));
   score = factor_ * score;
   allowed[column] = score + factor_ * (products * values + Mag(2.0) * inputs + sums * o * all_grown_ + underflow);
   hull[column] = Mag(2.0) * ((products + sums) * most + Mag(2.0) * inputs * factor_) + factor_ * underflow;
   // A bound that accepts every mean of the values because the scores are not known tells nothing.
   const bool by_scores = allowed[column] <= Mag(2.0) * score;
   excuse[column] = by_scores && apart <= allowed[column] && !(apart <= Mag()) ? Excuse::vacuous : Excuse::none;
-  if (!(Mag(4.0) * (most + allowed[column]) <= units.range)) excuse[column] = Excuse::overflow;
+  const Mag gain(gains ? (1 + 0x1p-50) / (1 - p.dropout_p) : 1.0);
+  if (!(Mag(4.0) * gain * (most + allowed[column]) <= units.range)) excuse[column] = Excuse::overflow;
+}
+
+void WideRow::multiply(const WideProblem& p) {
+  if (p.dropout_p == 0) return;
+  Ball gain;
+  gain_of(p.dropout_p, gain, balls_.precision);
+  for (std::int64_t k = 0; k < p.dv; ++k) {
+    const auto column = static_cast<std::size_t>(k);
+    arb_mul(balls_.o[k], balls_.o[k], gain, balls_.precision);
+    allowed[column] = Mag(gain) * allowed[column];
+    hull[column] = Mag(gain) * hull[column];
+  }
 }
 
 Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits) {
@@ -189,8 +215,9 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   excuse.assign(columns, Excuse::infinite);
   if (p.visible.empty()) return Excuse::fully_masked;
   bool finite = p.q->finite[static_cast<std::size_t>(p.i)];
-  for (const std::int64_t j : p.visible)
-    finite = finite && p.k->finite[static_cast<std::size_t>(j)] && p.v->finite[static_cast<std::size_t>(j)];
+  for (std::size_t j = 0; j < p.visible.size(); ++j)
+    finite = finite && p.k->finite[static_cast<std::size_t>(p.visible[j])] &&
+             p.v->finite[static_cast<std::size_t>(p.value_at(j))];
   for (const double b : p.bias) finite = finite && b < infinity;
   if (!finite) return Excuse::not_finite;
   sizes_of_products(p);
@@ -203,9 +230,9 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   if (p.softcap > 0) most = std::max({most, most * Mag(1 / p.softcap), Mag(p.softcap)});
   if (!(Mag(4.0) * most <= units.range)) return Excuse::overflow;
   std::vector<arb_srcptr> keys, values;
-  for (const std::int64_t j : p.visible) {
-    keys.push_back(p.k->exact[static_cast<std::int64_t>(p.k->at(j, p.of_k))]);
-    values.push_back(p.v->exact[static_cast<std::int64_t>(p.v->at(j, p.of_v))]);
+  for (std::size_t j = 0; j < p.visible.size(); ++j) {
+    keys.push_back(p.k->exact[static_cast<std::int64_t>(p.k->at(p.visible[j], p.of_k))]);
+    values.push_back(p.v->exact[static_cast<std::int64_t>(p.v->at(p.value_at(j), p.of_v))]);
   }
   const auto n = static_cast<std::int64_t>(p.visible.size());
   const double score_bits = std::max(0.0, mag_get_d_log2_approx(most.data()));
@@ -217,11 +244,13 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
     allowed.assign(columns, Mag());
     hull = allowed;
     excuse.assign(columns, Excuse::none);
+    multiply(p);
     return Excuse::none;
   }
   score_errors(p, units);
-  if (!weight_errors(p, units)) return Excuse::none;
-  for (std::int64_t k = 0; k < p.dv; ++k) column(p, units, k);
+  if (weight_errors(p, units))
+    for (std::int64_t k = 0; k < p.dv; ++k) column(p, units, k);
+  multiply(p);
   return Excuse::none;
 }
 

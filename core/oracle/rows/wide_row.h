@@ -55,6 +55,11 @@ struct WideProblem {
   /// The score of the last one of them, which is no key but the sink; its row of k and v is 0. -inf: there is none.
   double sink = -std::numeric_limits<double>::infinity();
   double softcap = 0;
+  /// Of these, the rows of v: one of zeros where the weight is dropped; empty: none is.
+  std::vector<std::int64_t> values{};
+  double dropout_p = 0;
+
+  [[nodiscard]] std::int64_t value_at(std::size_t j) const { return values.empty() ? visible[j] : values[j]; }
 };
 
 class WideRow {
@@ -77,6 +82,8 @@ class WideRow {
   /// E_j and what follows from it for all columns; false: there is no bound.
   bool weight_errors(const WideProblem& p, const WideUnits& units);
   void column(const WideProblem& p, const WideUnits& units, std::int64_t k);
+  /// Answers and bounds times 1/(1 - p).
+  void multiply(const WideProblem& p);
 
   BallRow balls_;
   Mags size_, input_, a_, grown_, moved_;  ///< X_j; a_j; alpha_j e^E_j; alpha_j (e^E_j - 1)

@@ -42,6 +42,30 @@ TEST_P(BoundValidationLong, NoSearchFindsAnInputThatExceedsIt) {
   expect_no_violation(ledger);
 }
 
+TEST_P(BoundValidationLong, NoSearchFindsAnInputThatExceedsItWithAVariant) {
+  for (const Added added : every_added) {
+    SCOPED_TRACE(testing::PrintToString(added));
+    Ledger ledger;
+    std::uint64_t seed = 100;
+    for (const Emulation& kernel : correct_kernels())
+      if (kernel.arithmetic.input == GetParam().dtype) climb(kernel, seed++, /*steps=*/20'000, ledger, added);
+    expect_no_violation(ledger);
+  }
+}
+
+// For each of what may be added more than 1e7 checks in all formats together.
+TEST_P(BoundValidationLong, NoCorrectKernelExceedsItWithAVariant) {
+  for (const Added added : every_added) {
+    SCOPED_TRACE(testing::PrintToString(added));
+    Ledger ledger = validate_bound(
+        GetParam().dtype, {.first_seed = 20000, .seeds = 900, .max_keys = 256, .max_head_dim = 64, .added = added});
+    ledger.merge(validate_bound(
+        GetParam().dtype, {.first_seed = 25000, .seeds = 60, .max_keys = 4096, .max_head_dim = 256, .added = added}));
+    expect_no_violation(ledger);
+    EXPECT_GE(ledger.total().checks, GetParam().least / 2);
+  }
+}
+
 // Together more than 1e7 checks.
 INSTANTIATE_TEST_SUITE_P(All, BoundValidationLong,
                          testing::Values(Share{DType::f64, 1'800'000}, Share{DType::f32, 4'000'000},

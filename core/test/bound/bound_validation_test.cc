@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/test/cases.h"
@@ -40,6 +41,28 @@ INSTANTIATE_TEST_SUITE_P(All, BoundValidation,
                          testing::Values(Share{DType::f64, 45'000}, Share{DType::f32, 95'000},
                                          Share{DType::f16, 55'000}, Share{DType::bf16, 50'000}),
                          dtype_name);
+
+class BoundOfVariants : public testing::TestWithParam<std::tuple<Added, DType>> {};
+
+TEST_P(BoundOfVariants, NoCorrectKernelExceedsIt) {
+  const auto& [added, dtype] = GetParam();
+  const Ledger ledger =
+      validate_bound(dtype, {.first_seed = 1, .seeds = 6, .max_keys = 128, .max_head_dim = 32, .added = added});
+  std::fputs(ledger.table().c_str(), stdout);
+  const Entry total = ledger.total();
+  EXPECT_EQ(total.violations, 0) << total.first_violation;
+  EXPECT_GE(total.checks, 6'000);
+  // A bound that nothing comes near has been loosened.
+  EXPECT_GE(total.worst, 0.2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BoundOfVariants,
+                         testing::Combine(testing::ValuesIn(every_added),
+                                          testing::Values(DType::f64, DType::f32, DType::f16, DType::bf16)),
+                         [](const auto& test) {
+                           return testing::PrintToString(std::get<0>(test.param)) + "_" +
+                                  std::string(name_of(std::get<1>(test.param)));
+                         });
 
 TEST(BrokenKernels, EveryOneIsFlaggedByItsBestProbe) {
   constexpr std::uint64_t cases = 40;

@@ -77,6 +77,7 @@ class Specification {
         {"mask.additive-post-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::post_scale); }},
         {"mask.additive-pre-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::pre_scale); }},
         {"mask.softcap", capped},
+        {"mask.dropout", dropped},
         {"mask.boolean", boolean},
         {"mask.boolean-as-additive", boolean_as_additive},
         {"mask.causal-top-left", [](Scope& s, Comparison& c) { causal(s, c, Causal::top_left); }},
@@ -238,6 +239,32 @@ class Specification {
     mask.softcap = cap;
     c.same(mattn(p.q, p.k, p.v, p.scale, mask), formula.out, "mattn");
     c.same(attention_weights(p.q, p.k, p.scale, mask), formula.weights, "weights");
+  }
+  static void dropped(Scope& scope, Comparison& c) {
+    const Problem p(scope, 2, 3);
+    const T share = scope.positive("1 - p");
+    // Of the second row the first key is dropped; the first row keeps all that it sees.
+    const auto keeps = [](At i, At j) { return i == 0 || j > 0; };
+    const written::Score<T> scaled = [&](const T& qk, At, At) { return qk * p.scale; };
+    const written::Attention<T> formula = p.formula(scaled, sees_all_but_0_1);
+    const written::Table<T> values = written::table(p.v);
+    written::Table<T> out(2);
+    for (At i = 0; i < 2; ++i)
+      for (At column = 0; column < values[0].size(); ++column) {
+        std::vector<T> terms;
+        for (At j = 0; j < 3; ++j)
+          if (keeps(i, j) && sees_all_but_0_1(i, j)) terms.push_back(values[j][column] * formula.weights[i][j] / share);
+        out[i].push_back(written::sum<T>(terms.size(), [&](At l) { return terms[l]; }));
+      }
+    BoolMatrix shown = BoolMatrix::Constant(2, 3, true), kept = shown;
+    shown(0, 1) = kept(1, 0) = false;
+    Mask<T> mask = boolean_mask<T>(shown);
+    mask.kept = kept;
+    mask.kept_share = share;
+    c.same(mattn(p.q, p.k, p.v, p.scale, mask), out, "mattn");
+    const PartialAttention<T> left = partial_attention(p.q, p.k, p.v, p.scale, mask, 0, 2),
+                              right = partial_attention(p.q, p.k, p.v, p.scale, mask, 2, 3);
+    c.same(finish(merge(left, right)).out, out, "in two parts");
   }
   static BoolMatrix pattern(Index rows, Index keys) {
     BoolMatrix allowed = BoolMatrix::Constant(rows, keys, true);

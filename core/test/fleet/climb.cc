@@ -1,10 +1,31 @@
 #include "core/test/fleet/climb.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
+#include <vector>
 
 namespace attest::fleet {
 namespace {
+
+/// One of the numbers of variants that the case has; false: it has none.
+bool change_argument(Case& c, std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
+  if (c.softcap > 0 && below(2) == 0) {
+    const double by =
+        below(2) == 0 ? 1 + 0x1p-20 * static_cast<double>(below(64)) : std::exp2(static_cast<double>(below(3)) - 1);
+    c.softcap = std::clamp(c.softcap * by, 0x1p-60, 0x1p60);
+    return true;
+  }
+  if (c.dropout_p > 0 && below(2) == 0) {
+    c.dropout_p = std::clamp(c.dropout_p * (1 + 0x1p-10 * static_cast<double>(below(9) - 4)), 0x1p-20, 0.999);
+    return true;
+  }
+  if (c.window_left < 0 && c.window_right < 0) return false;
+  std::int64_t& end = c.window_right < 0 || (c.window_left >= 0 && below(2) == 0) ? c.window_left : c.window_right;
+  end = std::max<std::int64_t>(0, end + below(3) - 1);
+  return true;
+}
 
 /// One change to one number of a case; what it becomes stays finite in the dtype.
 void change(Case& c, std::mt19937_64& random) {
@@ -14,9 +35,13 @@ void change(Case& c, std::mt19937_64& random) {
         below(2) == 0 ? 1 + 0x1p-20 * static_cast<double>(below(64)) : std::exp2(static_cast<double>(below(3)) - 1);
     return;
   }
-  constexpr Slot slots[] = {Slot::q, Slot::k, Slot::v, Slot::mask};
-  Tensor& tensor = c[slots[below(c.mask().present() ? 4 : 3)]];
+  if (below(24) == 0 && change_argument(c, random)) return;
+  std::vector<Slot> slots{Slot::q, Slot::k, Slot::v};
+  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep})
+    if (c[slot].present()) slots.push_back(slot);
+  Tensor& tensor = c[slots[static_cast<std::size_t>(below(slots.size()))]];
   const std::int64_t at = below(static_cast<std::uint64_t>(tensor.elements()));
+  if (tensor.dtype() == DType::boolean) return tensor.set(at, 1 - tensor[at]);
   const Format& format = format_of(tensor.dtype());
   const double old = tensor[at];
   double x = old;
@@ -50,7 +75,7 @@ void change(Case& c, std::mt19937_64& random) {
 
 }  // namespace
 
-void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledger& ledger) {
+void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledger& ledger, Added added) {
   std::mt19937_64 random(seed);
   constexpr std::int64_t steps_per_start = 500;
   for (std::int64_t start = 0; start * steps_per_start < steps; ++start) {
@@ -60,6 +85,7 @@ void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledg
                     .dk = 1 + static_cast<std::int64_t>(random() % 6),
                     .dv = 1};
     Case best = draw(regime, kernel.arithmetic.input, size, random());
+    add(added, best, random);
     double height = 0;
     for (std::int64_t step = 0; step < steps_per_start; ++step) {
       Case next = best;

@@ -4,11 +4,14 @@
 #include <cstdint>
 
 #include "core/test/fleet/ledger.h"
+#include "core/test/fleet/validation.h"
 
 namespace attest::fleet {
 
 /// Starts from small cases of every regime, changes one number at a time (bits, powers of two, copies, signs, the
-/// scale) and keeps what does not lower error / bound. `steps` evaluations, entered into the ledger. Deterministic.
-void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledger& ledger);
+/// scale, what variants have) and keeps what does not lower error / bound. `steps` evaluations, entered into the
+/// ledger. Deterministic.
+void climb(const Emulation& kernel, std::uint64_t seed, std::int64_t steps, Ledger& ledger,
+           Added added = Added::nothing);
 
 }  // namespace attest::fleet

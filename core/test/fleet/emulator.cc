@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "core/problem/fields.h"
+#include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "core/test/fleet/soft.h"
 
@@ -40,14 +42,18 @@ class RowEmulator {
   double run(std::vector<double>& out);
 
  private:
+  /// The same before dropout multiplies the output.
+  double attend(std::vector<double>& out);
   [[nodiscard]] double product(std::int64_t key) const;
   [[nodiscard]] double score(double x, double bias) const;
+  [[nodiscard]] double capped(double x) const;
+  [[nodiscard]] double tangent(double z) const;
   [[nodiscard]] double exponential(double e) const;
   [[nodiscard]] double weight(double score, double reference) const;
   [[nodiscard]] double rescale(double from, double to) const;
   [[nodiscard]] double logarithm(double x) const { return scores_.round(std::log(x)); }
   [[nodiscard]] double in_nats(double reference) const {
-    return folds_scale_ ? scores_.mul(reference, scale_) : reference;
+    return folds_scale_ ? scores_.mul(reference, folded_) : reference;
   }
   /// Whether a reference is no number to subtract: no key yet, or keys so low that base 2 overflows.
   [[nodiscard]] bool vanishes(double reference) const {
@@ -58,6 +64,10 @@ class RowEmulator {
   [[nodiscard]] Partial two_pass(std::size_t begin, std::size_t end) const;
   [[nodiscard]] double pairwise(std::size_t begin, std::size_t end,
                                 const std::function<double(std::size_t)>& term) const;
+  void take_sink(const Case& c);
+  void take_dropout(const Case& c, std::int64_t row);
+  /// What a weight is when it meets its value.
+  [[nodiscard]] double applied(double w) const;
   void divide(std::vector<double>& out, double sum) const;
   double merge(std::vector<Partial>& parts, std::vector<double>& out) const;
 
@@ -70,7 +80,11 @@ class RowEmulator {
   std::vector<std::int64_t> keys_;  // that take part, in order
   std::vector<double> z_;           // their scores, without the factor that is folded
   std::vector<double> share_;       // of their weights: 1, or what a leak lets in
+  std::vector<bool> dropped_;       // of all keys and the sink
   double scale_, log2e_, folded_factor_ = 1;
+  double cap_, to_tanh_ = 0,
+               folded_ = 1;  // the cap, or 0; what the product is multiplied by for its tanh; what is folded
+  double gain_ = 1;          // 1/(1 - p)
   bool has_bias_, pre_scale_, folds_scale_;
 };
 
@@ -86,6 +100,7 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
       v_(c.v().to_doubles()),
       scale_(scores_.round(c.scale * fault_.scale_factor)),
       log2e_(scores_.round(fault_.log2e != 0 ? fault_.log2e : std::numbers::log2e)),
+      cap_(scores_.round(c.softcap)),
       has_bias_(c.mask().present() && c.mask().dtype() != DType::boolean),
       pre_scale_(c.mask_convention == MaskConvention::pre_scale) {
   const std::int64_t M = c.q().shape()[2];
@@ -104,14 +119,19 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
   }
   folds_scale_ =
       a_.folded_exp2 && !a_.prescaled_q && !a_.stored_scaled && !a_.stored_biased && (!has_bias_ || pre_scale_);
-  if (a_.base2) folded_factor_ = folds_scale_ ? scores_.mul(scale_, log2e_) : log2e_;
+  if (cap_ > 0) {
+    folds_scale_ = folds_scale_ && !has_bias_ && !a_.stored_capped;
+    to_tanh_ = scores_.div(scale_, cap_);
+  }
+  folded_ = cap_ > 0 ? cap_ : scale_;
+  if (a_.base2) folded_factor_ = folds_scale_ ? scores_.mul(folded_, log2e_) : log2e_;
 
+  take_dropout(c, row);
+  const Sight seen = sight(sight_rule(c), row, M, N);
   const std::int64_t last = fault_.drops_last_key ? N - 1 : N;
   for (std::int64_t j = 0; j < last; ++j) {
-    bool visible = true;
+    bool visible = seen.sees(j);
     double bias = 0;
-    if (c.causal == Causal::top_left) visible = j <= row;
-    if (c.causal == Causal::bottom_right) visible = j <= row + N - M;
     if (c.mask().present()) {
       const double entry = c.mask()[row * N + j];
       if (!has_bias_) {
@@ -126,6 +146,29 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
     share_.push_back(visible ? 1.0 : fault_.leak);
     z_.push_back(score(product(j), visible ? bias : 0.0));
   }
+  take_sink(c);
+}
+
+/// One more key of value 0, behind the others.
+void RowEmulator::take_sink(const Case& c) {
+  if (!c[Slot::sink].present() || c[Slot::sink][0] == -infinity) return;
+  const double sink = scores_.round(c[Slot::sink][0]);
+  keys_.push_back(c.k().shape()[2]);
+  share_.push_back(1);
+  v_.insert(v_.end(), static_cast<std::size_t>(dv_), 0.0);
+  dropped_.push_back(false);
+  const double z = folds_scale_ ? scores_.div(sink, folded_) : sink;
+  z_.push_back(a_.stored_biased ? round_to(*a_.stored_biased, z) : z);
+}
+
+void RowEmulator::take_dropout(const Case& c, std::int64_t row) {
+  for (std::int64_t j = 0; j < c.k().shape()[2]; ++j) dropped_.push_back(!keeps(c, 0, 0, row, j));
+  if (c.dropout_p == 0) return;
+  const Soft& kept = format_of(a_.accumulate).unit > format_of(a_.score_sums).unit ? sums_ : scores_;
+  gain_ = kept.div(1, kept.sub(1, kept.round(c.dropout_p)));
+  if (a_.dropout != DropoutPlace::values) return;
+  const Soft values(a_.input, false, a_.flushes_subnormals);
+  for (double& v : v_) v = values.round(v * gain_);
 }
 
 double RowEmulator::product(std::int64_t key) const {
@@ -149,7 +192,35 @@ double RowEmulator::product(std::int64_t key) const {
   return a_.stored_raw ? round_to(*a_.stored_raw, x) : x;
 }
 
+double RowEmulator::tangent(double z) const {
+  double y = std::tanh(z);
+  const TanhError& error = a_.tanh;
+  if (structure_.exp_errs && y != 0 && std::isfinite(z)) {
+    const Format& format = format_of(scores_.format());
+    const double ulp = std::max(std::ldexp(2 * format.unit, std::ilogb(y)), format.min_subnormal);
+    if (error.measure == TanhMeasure::ulp) y += noise(z) * (error.value - 0.55) * ulp;
+    if (error.measure == TanhMeasure::relative) y *= 1 + noise(z) * (error.value - format.unit);
+    if (error.measure == TanhMeasure::absolute) y += noise(z) * (error.value - format.unit);
+  }
+  return scores_.round(y);
+}
+
+/// cap tanh(scale x/cap), or without the cap before it where that is folded.
+double RowEmulator::capped(double x) const {
+  const auto stored = [&](double y) { return a_.stored_capped ? round_to(*a_.stored_capped, y) : y; };
+  if (folds_scale_) return tangent(scores_.mul(x, to_tanh_));
+  double t = a_.prescaled_q ? x : scores_.mul(scale_, x);
+  if (a_.stored_scaled) t = round_to(*a_.stored_scaled, t);
+  const double z = a_.base2 ? scores_.mul(t, scores_.div(1, cap_)) : scores_.div(t, cap_);
+  return stored(scores_.mul(cap_, stored(tangent(stored(z)))));
+}
+
 double RowEmulator::score(double x, double bias) const {
+  if (cap_ > 0) {
+    double s = capped(x);
+    if (has_bias_) s = scores_.add(s, bias);
+    return a_.stored_biased ? round_to(*a_.stored_biased, s) : s;
+  }
   if (folds_scale_) return has_bias_ ? scores_.add(x, bias) : x;
   const auto scaled = [&](double y) {
     const double t = a_.prescaled_q ? y : scores_.mul(scale_, y);
@@ -193,13 +264,20 @@ double RowEmulator::rescale(double from, double to) const {
   return exponential(a_.base2 ? scores_.mul(below, folded_factor_) : below);
 }
 
+double RowEmulator::applied(double w) const {
+  const double by = a_.dropout == DropoutPlace::weights && gain_ != 1 ? scores_.mul(w, gain_) : w;
+  return Soft(a_.weights, false, a_.flushes_subnormals).round(by);
+}
+
 void RowEmulator::accumulate(Partial& partial, double w, std::int64_t key) const {
   const double rounded = Soft(a_.weights, false, a_.flushes_subnormals).round(w);
   partial.sum = sums_.add(partial.sum, a_.weights_in_denominator ? rounded : w);
+  if (dropped_[static_cast<std::size_t>(key)]) return;
+  const double met = applied(w);
   for (std::int64_t d = 0; d < dv_; ++d) {
     double& o = partial.out[static_cast<std::size_t>(d)];
     const double v = v_[static_cast<std::size_t>(key * dv_ + d)];
-    o = structure_.fused_values ? sums_.fma(rounded, v, o) : sums_.add(o, sums_.mul(rounded, v));
+    o = structure_.fused_values ? sums_.fma(met, v, o) : sums_.add(o, sums_.mul(met, v));
   }
 }
 
@@ -215,7 +293,7 @@ Partial RowEmulator::blocks(std::size_t begin, std::size_t end) const {
       for (std::size_t j = at; j < stop; ++j) maximum = std::max(maximum, z_[j]);
       const bool lazy = a_.max == MaxPolicy::lazy && partial.reference != -infinity;
       const double larger = std::max(maximum, partial.reference);
-      const bool moves = lazy ? maximum - partial.reference >= a_.lazy_nats : !vanishes(larger);
+      const bool moves = lazy ? in_nats(maximum - partial.reference) >= a_.lazy_nats : !vanishes(larger);
       if (moves) {
         const double factor = rescale(partial.reference, larger);
         partial.sum = sums_.mul(partial.sum, factor);
@@ -266,10 +344,11 @@ Partial RowEmulator::two_pass(std::size_t begin, std::size_t end) const {
   };
   partial.sum = sum([&](std::size_t i) { return w[i]; });
   if (a_.normalise_first) divide(w, partial.sum);
-  const Soft weights(a_.weights, false, a_.flushes_subnormals);
   for (std::int64_t d = 0; d < dv_; ++d) {
     partial.out[static_cast<std::size_t>(d)] = sum([&](std::size_t i) {
-      return sums_.mul(weights.round(w[i]), v_[static_cast<std::size_t>(keys_[begin + i] * dv_ + d)]);
+      const std::int64_t key = keys_[begin + i];
+      if (dropped_[static_cast<std::size_t>(key)]) return 0.0;
+      return sums_.mul(applied(w[i]), v_[static_cast<std::size_t>(key * dv_ + d)]);
     });
   }
   return partial;
@@ -326,6 +405,14 @@ double RowEmulator::merge(std::vector<Partial>& parts, std::vector<double>& out)
 }
 
 double RowEmulator::run(std::vector<double>& out) {
+  const double lse = attend(out);
+  const bool by_output = a_.dropout == DropoutPlace::output || a_.dropout == DropoutPlace::unstated;
+  if (gain_ != 1 && by_output)
+    for (double& o : out) o = sums_.mul(o, gain_);
+  return lse;
+}
+
+double RowEmulator::attend(std::vector<double>& out) {
   const std::size_t n = keys_.size();
   if (n == 0) {
     out.assign(static_cast<std::size_t>(dv_), std::numeric_limits<double>::quiet_NaN());

@@ -16,6 +16,7 @@ Emulation member(std::string name, DType input, Change change) {
 
 void flash(Arithmetic& a, std::int64_t block) {
   a.block = block;
+  a.dropout = DropoutPlace::output;
   a.weights = a.input;
 }
 void folded(Arithmetic& a) {
@@ -48,6 +49,7 @@ void add_f32(std::vector<Emulation>& fleet) {
   f32("flash.b64.exp2fast", [](Arithmetic& a, Structure& s) {
     flash(a, 64), folded(a);
     a.exp_ulp = 2;
+    a.tanh = {TanhMeasure::relative, 0x1p-11};
     s.exp_errs = true;
   });
   f32("flash.b16.base2", [](Arithmetic& a, Structure& s) {
@@ -61,6 +63,11 @@ void add_f32(std::vector<Emulation>& fleet) {
     a.flushes_subnormals = a.flushes_inputs = true;
   });
   f32("nomax", [](Arithmetic& a, Structure&) { a.max = MaxPolicy::none; });
+  f32("tanh.absolute", [](Arithmetic& a, Structure& s) {
+    a.tanh = {TanhMeasure::absolute, 0x1p-16};
+    a.dropout = DropoutPlace::values;
+    s.exp_errs = true;
+  });
   f32("nomax.exp2", [](Arithmetic& a, Structure&) { a.max = MaxPolicy::none, a.base2 = true; });
   f32("online.perkey", [](Arithmetic& a, Structure&) { a.block = 1; });
   f32("pairwise.perm", [](Arithmetic&, Structure& s) { s.permuted_pairwise = true, s.dot = Dot::tiles; });
@@ -115,8 +122,9 @@ void add_bf16(std::vector<Emulation>& fleet) {
   });
   bf16("unfused", [](Arithmetic& a, Structure&) {
     a.weights = DType::bf16;
-    a.stored_biased = DType::bf16;
+    a.stored_biased = a.stored_capped = DType::bf16;
     a.normalise_first = true;
+    a.dropout = DropoutPlace::values;
   });
   bf16("unfused.xts", [](Arithmetic& a, Structure&) {
     a.weights = DType::bf16;
@@ -166,7 +174,8 @@ void add_f16(std::vector<Emulation>& fleet) {
   });
   f16("stored.scaled.f16", [](Arithmetic& a, Structure&) {
     a.weights = DType::f16;
-    a.stored_scaled = DType::f16;
+    a.stored_scaled = a.stored_capped = DType::f16;
+    a.dropout = DropoutPlace::values;
   });
 }
 
@@ -187,6 +196,8 @@ Arithmetic plain(DType input) {
   a.bias_in_sum = false;
   a.division_roundings = 1;
   a.block = 0;
+  a.tanh = {TanhMeasure::ulp, 2.5};
+  a.dropout = DropoutPlace::weights;
   return a;
 }
 

@@ -1,13 +1,77 @@
 #include "core/test/fleet/validation.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <stdexcept>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/problem/fields.h"
+#include "core/problem/sight.h"
+#include "core/support/infinity.h"
 #include "core/test/fleet/fleet.h"
 
 namespace attest::fleet {
+
+namespace {
+
+/// The largest |scale q.k| of a case.
+double largest_product(const Case& c) {
+  const std::int64_t M = c.q().shape()[2], N = c.k().shape()[2], dk = c.q().shape()[3];
+  double most = 0;
+  for (std::int64_t i = 0; i < M; ++i)
+    for (std::int64_t j = 0; j < N; ++j) {
+      double product = 0;
+      for (std::int64_t e = 0; e < dk; ++e) product += c.q()[i * dk + e] * c.k()[j * dk + e];
+      most = std::max(most, std::fabs(c.scale * product));
+    }
+  return most;
+}
+
+void add_window(Case& c, std::mt19937_64& random) {
+  const auto N = static_cast<std::uint64_t>(c.k().shape()[2]);
+  if (random() % 4 != 0) c.window_left = static_cast<std::int64_t>(random() % (N + 1));
+  if (random() % 4 == 0 || c.window_left < 0) c.window_right = static_cast<std::int64_t>(random() % (N + 1));
+  c.alignment = random() % 2 == 0 ? Causal::top_left : Causal::bottom_right;
+}
+
+/// Among the scores, at 0, and far from them on both sides.
+void add_sink(Case& c, std::mt19937_64& random) {
+  const double most = largest_product(c), size = std::min(most, 0x1p126);
+  const double normal = std::normal_distribution<double>()(random);
+  const std::array<double, 6> sinks{0, normal, size * normal, size, size + 20 * std::fabs(normal), -size - 60};
+  c[Slot::sink] = Tensor(DType::f32, {1});
+  c[Slot::sink].set(0, std::clamp(sinks[random() % sinks.size()], -0x1p126, 0x1p126));
+}
+
+/// Far above the products, among them, and far below.
+void add_softcap(Case& c, std::mt19937_64& random) {
+  const double octaves = std::uniform_real_distribution<double>(-8, 5)(random);
+  const double cap = std::max(largest_product(c), 0x1p-20) * std::exp2(octaves);
+  c.softcap = static_cast<double>(static_cast<float>(std::clamp(cap, 0x1p-60, 0x1p60)));
+  c.mask_convention = MaskConvention::post_scale;
+}
+
+void add_dropout(Case& c, std::mt19937_64& random) {
+  constexpr std::array<double, 6> rates{0, 0.1, 0.25, 0.5, 0.9, 0.99};
+  const double p = rates[random() % rates.size()], share = random() % 2 == 0 ? p : 0.5;
+  Tensor keep(DType::boolean, {1, 1, c.q().shape()[2], c.k().shape()[2]});
+  for (std::int64_t e = 0; e < keep.elements(); ++e)
+    keep.set(e, std::uniform_real_distribution<double>()(random) < share ? 0 : 1);
+  c[Slot::keep] = std::move(keep);
+  c.dropout_p = p;
+}
+
+}  // namespace
+
+void add(Added added, Case& c, std::mt19937_64& random) {
+  const bool all = added == Added::everything;
+  if (all || added == Added::window) add_window(c, random);
+  if (all || added == Added::sink) add_sink(c, random);
+  if (all || added == Added::softcap) add_softcap(c, random);
+  if (all || added == Added::dropout) add_dropout(c, random);
+}
 
 Case validation_case(Regime regime, DType dtype, const Effort& effort, std::uint64_t seed) {
   std::mt19937_64 random(seed * 64 + static_cast<std::uint64_t>(regime));
@@ -16,7 +80,9 @@ Case validation_case(Regime regime, DType dtype, const Effort& effort, std::uint
     return static_cast<std::int64_t>(std::exp(x));
   };
   const std::int64_t N = log_uniform(effort.max_keys);
-  return draw(regime, dtype, {.M = 2, .N = N, .dk = log_uniform(effort.max_head_dim), .dv = 4}, random());
+  Case c = draw(regime, dtype, {.M = 2, .N = N, .dk = log_uniform(effort.max_head_dim), .dv = 4}, random());
+  add(effort.added, c, random);
+  return c;
 }
 
 Ledger validate_bound(DType dtype, const Effort& effort) {

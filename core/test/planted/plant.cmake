@@ -61,6 +61,13 @@ plant(${definitions}/softmax.h [[ScalarTraits<T>::undefined() : ]] [[T(e.terms(j
   not-normalised [[e.terms(j)]]
   weight-of-the-others [[T((e.terms(j) - e.sum) / e.sum)]])
 # Attention.
+plant(${definitions}/attention.h [[if (]] [[!(*mask.kept)(i, first + j)]] [[) {]]
+  dropped-where-it-is-kept [[(*mask.kept)(i, first + j)]]
+  kept-of-the-first-row [[!(*mask.kept)(0, first + j)]]
+  kept-of-the-first-block [[!(*mask.kept)(i, j)]])
+plant(${definitions}/attention.h [[weights(j) = ]] [[w(j) / *mask.kept_share]] [[;]]
+  kept-and-not-divided [[w(j)]]
+  kept-and-multiplied [[T(w(j) * *mask.kept_share)]])
 plant(${definitions}/attention.h [[const Exponentials<T> e = ]] [[exponentials(s, mask.sink)]] [[;
     const std::span<T> o_i]]
   mask-after-the-softmax [[exponentials(score_row(q, k, scale, Mask<T>{}, i, 0, k.rows()), mask.sink)]])

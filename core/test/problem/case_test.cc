@@ -179,7 +179,7 @@ TEST(Validate, NamesWhatAttentionBreaks) {
     c[Slot::v] = counting({2, 3, 5, 7});
   });
   expect_attention_fault(
-      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index, k_new, v_new and sink only (operation multihead takes it)",
+      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index, k_new, v_new, sink and keep only (operation multihead takes it)",
       [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
   for (const Shape& shape : {Shape{3, 4, 3, 5}, Shape{2, 2, 3, 5}, Shape{2, 4, 1, 5}, Shape{2, 4, 3, 1}}) {
     expect_attention_fault(

@@ -31,6 +31,7 @@ class Misread {
     else
       whole_batch(), left_pad();
     positions();
+    if (c_[Slot::keep].present()) dropout();
   }
   [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
 
@@ -198,6 +199,24 @@ class Misread {
       add_mask(
           "the positions of packed tokens were those among all of them",
           [](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) { return has_key(own, j) && j <= i; });
+  }
+
+  /// What is dropped, by the places of a sequence's rows and keys in it, and not in its batch entry.
+  void dropout() {
+    if (std::ranges::all_of(all_, [](const Sequence& s) { return s.first_query == 0 && s.first_key == 0; })) return;
+    const Tensor& keep = c_[Slot::keep];
+    Tensor moved(DType::boolean, keep.shape().with(0, batch_of(c_)));
+    for (std::int64_t e = 0; e < moved.elements(); ++e) {
+      const auto [b, h, i, j] = moved.shape().index_of(e);
+      const auto own = std::ranges::find_if(
+          all_, [batch_entry = b, row = i](const Sequence& s) { return s.entry == batch_entry && has_query(s, row); });
+      const bool inside = own != all_.end() && has_key(*own, j);
+      moved.set(e, mask_entry(keep, b, h, inside ? i - own->first_query : i, inside ? j - own->first_key : j));
+    }
+    Case other = c_;
+    other[Slot::keep] = std::move(moved);
+    found_.push_back(
+        {"a sequence's keep were that of as many first rows and keys of its batch entry", std::move(other)});
   }
 
   const Case c_;

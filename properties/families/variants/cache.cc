@@ -191,10 +191,10 @@ Verdict empty(Kernel& kernel, const Case& c) {
 /// The keys of every entry from the first slot on.
 Case without_left_pad(const Case& c) {
   Case moved = c;
-  for (const Slot slot : {Slot::k, Slot::v, Slot::mask}) {
+  for (const Slot slot : {Slot::k, Slot::v, Slot::mask, Slot::keep}) {
     if (!c[slot].present()) continue;
     const Shape& shape = c[slot].shape();
-    const int of_keys = slot == Slot::mask ? 3 : 2;
+    const int of_keys = slot == Slot::mask || slot == Slot::keep ? 3 : 2;
     // A mask that entries have together is not moved by one of them.
     Tensor own(c[slot].dtype(), {batch_of(c), shape[1], shape[2], shape[3]});
     for (std::int64_t e = 0; e < own.elements(); ++e) {
@@ -317,7 +317,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_last,
      .given = of_last_tokens<1>,
      .check = decode_is_last_row},
@@ -328,7 +328,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = chunked_prefill},
@@ -339,7 +339,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = incremental},
@@ -349,7 +349,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys, bottom-right",
      .floating_point = "bound",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = speculative},
@@ -359,7 +359,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if padding-invariant and deterministic; NaN if ignores-dead-values",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw); },
      .check = capacity},
@@ -371,7 +371,7 @@ const Property family[] = {
      .floating_point = "inside the domain: dead: bitwise if deterministic, NaN if ignores-dead-values; fresh: bitwise "
                        "if batch- and padding-invariant",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).at_least(1, 2); },
      .check = rollback},
@@ -381,7 +381,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if batch-invariant",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_two_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).where(several); },
      .check = independent_lengths},
@@ -391,7 +391,7 @@ const Property family[] = {
      .needs = "attention, lengths of keys",
      .floating_point = "inside the domain: bitwise if batch-invariant",
      .variant = "lengths",
-     .under = "window left_pad sink softcap",
+     .under = "window left_pad sink softcap dropout",
      .hypotheses = of_two_lengths,
      .given = [](Draw& draw) -> Case { return of_any_rows(draw).where(several); },
      .check = empty},
@@ -401,7 +401,7 @@ const Property family[] = {
      .needs = "attention, left_pad",
      .floating_point = "dead: inside the domain, bitwise if deterministic, NaN if ignores-dead-values; without: bound",
      .variant = "left_pad",
-     .under = "window lengths sink softcap",
+     .under = "window lengths sink softcap dropout",
      .hypotheses = of_left_pad,
      .given = given_left_pad,
      .check = left_pad},

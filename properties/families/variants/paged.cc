@@ -250,12 +250,14 @@ Verdict far_pages(Kernel& kernel, const Case& c) {
 // Pages that do not lie one behind another in memory.
 Verdict strides(Kernel& kernel, const Case& c) {
   if (!kernel.manifest().strides) return skipped("the manifest's strides is false");
+  // The last of them so far apart that an offset kept in 32 bits is another one.
   constexpr std::array layouts{MemoryLayout::token_major, MemoryLayout::packed, MemoryLayout::padded_rows,
-                               MemoryLayout::column_major};
+                               MemoryLayout::column_major, MemoryLayout::far_heads};
+  const std::int64_t count = std::ssize(layouts) - (kernel.manifest().far_strides ? 0 : 1);
   Case strided = c;
   Layouts of = layouts_of(c);
-  of[Slot::k] = layouts[static_cast<std::size_t>(argument(c, "k", std::ssize(layouts)))];
-  of[Slot::v] = layouts[static_cast<std::size_t>(argument(c, "v", std::ssize(layouts)))];
+  of[Slot::k] = layouts[static_cast<std::size_t>(argument(c, "k", count))];
+  of[Slot::v] = layouts[static_cast<std::size_t>(argument(c, "v", count))];
   set_layouts(strided, of);
   return same_as(kernel, strided, c, Match::bound);
 }
@@ -493,8 +495,9 @@ const Property family[] = {
      .given = given_narrow_pages,
      .check = far_pages},
     {.name = "paged.strides",
-     .statement = "pages that do not lie one behind another, keys and values interleaved or tokens before heads, are "
-                  "the same",
+     .statement =
+         "pages that do not lie one behind another, keys and values interleaved, tokens before heads, or pages "
+         "beyond 2³² elements, are the same",
      .source = "+",
      .needs = "attention, paged, strides",
      .floating_point = "bound",

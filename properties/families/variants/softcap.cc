@@ -685,7 +685,7 @@ const Property family[] = {
      .needs = "attention, softcap",
      .floating_point = "bitwise if deterministic",
      .variant = "softcap",
-     .under = "window lengths packed left_pad sink",
+     .under = "window lengths packed left_pad sink dropout",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_later_arguments().with_softcap();
@@ -731,7 +731,7 @@ const Property family[] = {
      .needs = "attention, softcap, any scale",
      .floating_point = "bound",
      .variant = "softcap",
-     .under = "window",
+     .under = "window dropout",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_softcap().where([](Recipe& r) {

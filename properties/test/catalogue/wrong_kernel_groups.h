@@ -23,6 +23,8 @@ namespace attest {
 [[nodiscard]] std::vector<WrongKernel> mistaken_sinks();
 /// Right but for caps.
 [[nodiscard]] std::vector<WrongKernel> mistaken_softcaps();
+/// Right but for dropout.
+[[nodiscard]] std::vector<WrongKernel> mistaken_dropouts();
 /// Right but for sequences of lengths of their own.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sequences();
 /// Right but for a cache of keys and values.

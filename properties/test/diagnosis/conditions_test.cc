@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/problem/fields.h"
 #include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 
@@ -84,6 +85,35 @@ TEST(Conditions, OfSoftcaps) {
   // Of a hidden key it does not count.
   c[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 2}, std::vector<double>{1, 0});
   EXPECT_THAT(traits_at(2.5), Not(Contains("a softcap below the largest product")));
+}
+
+TEST(Conditions, OfDropout) {
+  using testing::ElementsAre;
+  const auto drops = [](const Case& c) { return c[Slot::keep].present(); };
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return drops(c); }), ElementsAre("dropout"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return drops(c) && c.dropout_p > 0; }),
+              ElementsAre("dropout with p > 0"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return drops(c) && masked(c); }),
+              ElementsAre("dropout beside a mask"));
+  Case c = test::one_query(DType::f32, {2}, {1, -3, 2}, {0, 1, 2});
+  c.dropout_p = 0.75;
+  const auto traits_of_keep = [&](const std::vector<double>& keep) {
+    c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 3}, keep);
+    return traits_of(c).words;
+  };
+  using testing::Contains, testing::IsSupersetOf, testing::Not;
+  EXPECT_THAT(traits_of_keep({1, 0, 1}), IsSupersetOf({"dropout with p > 1/2", "keep drops a key"}));
+  EXPECT_THAT(traits_of_keep({1, 0, 1}), Not(Contains("keep drops every key of a row")));
+  EXPECT_THAT(traits_of_keep({1, 1, 1}), Contains("keep drops no key"));
+  EXPECT_THAT(traits_of_keep({0, 0, 0}), IsSupersetOf({"keep drops a key", "keep drops every key of a row"}));
+  // Hidden keys do not count.
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 3}, std::vector<double>{1, 0, 0});
+  EXPECT_THAT(traits_of_keep({1, 0, 0}), Contains("keep drops no key"));
+  EXPECT_THAT(traits_of_keep({0, 1, 1}), Contains("keep drops every key of a row"));
+  c[Slot::keep] = Tensor();
+  EXPECT_THAT(traits_of(c).words, Contains("dropout that the kernel draws"));
+  drop_variant(c, dropout_variant.name);
+  EXPECT_THAT(traits_of(c).words, Contains("no dropout"));
 }
 
 TEST(Conditions, OfNoKeysAreNoMultiple) {

@@ -9,6 +9,7 @@
 #include "core/test/cases.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
+#include "properties/test/diagnosis/other_dropout.h"
 #include "properties/test/diagnosis/other_scores.h"
 #include "properties/test/toy_kernels.h"
 
@@ -221,6 +222,54 @@ TEST(Explain, DoesNotExcuseAMistake) {
     const std::vector<Explanation> found = explain(*wrong, cases);
     EXPECT_TRUE(found.empty()) << all_of_them(found);
   }
+}
+
+/// Cases that drop weights, with bounds that the kernel violates.
+std::vector<BeyondBound> violations_with_dropout(Kernel& kernel, DType dtype, std::size_t most) {
+  const Property &drawn = property_named("dropout.none"), &property = property_named("attention.oracle");
+  std::vector<BeyondBound> found;
+  for (std::int64_t k = 0; k < 2000 && found.size() < most; ++k) {
+    Case c = project(generate(drawn, dtype, /*run_seed=*/1, k), kernel.manifest());
+    if (check_case(property, kernel, c).violation == Violation::bound) found.push_back({&property, std::move(c)});
+  }
+  EXPECT_EQ(found.size(), most);
+  return found;
+}
+
+/// A 1/(1 - p) in bf16 looks as weights in bf16 do; without dropout no weight is off.
+TEST(Explain, SaysNothingOfWeightsWhereDropoutIsWrong) {
+  OtherDropout wrong([](Case& c) {
+    const double gain = round_to(DType::bf16, 1 / (1 - c.dropout_p));
+    c[Slot::v] = mapped(c.v(), [&](std::int64_t, double old) { return gain * old; });
+    c.dropout_p = 0;
+  });
+  const std::vector<Explanation> found = explain(wrong, violations_with_dropout(wrong, DType::f32, 6));
+  EXPECT_TRUE(found.empty()) << all_of_them(found);
+}
+
+/// Who rounds V times 1/(1 - p) to its format may say so, beside weights of more bits.
+TEST(Explain, NamesValuesThatDropoutMultiplies) {
+  OtherDropout values([](Case& c) {
+    const double gain = 1 / (1 - c.dropout_p);
+    c[Slot::v] = mapped(c.v(), [&](std::int64_t, double old) { return round_to(DType::bf16, gain * old); });
+    c.dropout_p = 0;
+  });
+  values.manifest().arithmetic.usual.at(DType::bf16).weights = DType::f32;
+  const Property& property = property_named("attention.oracle");
+  // 1.6 and 1.4 become 205/128 and 179/128, and their difference is off by more than it is rounded.
+  std::vector<BeyondBound> cases;
+  for (const double value : {1.0, 2.0, 4.0}) {
+    Case c = test::one_query(DType::bf16, {1}, {1, 1}, {value, -0.875 * value});
+    c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 2}, std::vector<double>{1, 1});
+    c.dropout_p = 0.375;
+    cases.push_back({&property, std::move(c)});
+    ASSERT_EQ(check_case(property, values, cases.back().value).violation, Violation::bound) << value;
+  }
+  const std::vector<Explanation> found = explain(values, cases);
+  ASSERT_EQ(found.size(), 1U) << all_of_them(found);
+  EXPECT_EQ(found[0].variants, R"({"dropout":{"applied":"values"}})");
+  EXPECT_EQ(found[0].declaration, "{}");
+  EXPECT_FALSE(found[0].one_place);
 }
 
 /// One query, `keys` keys of equal scores, and one value throughout.

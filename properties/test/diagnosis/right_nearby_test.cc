@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/problem/fields.h"
 #include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/catalogue/tampered.h"
@@ -55,6 +56,16 @@ TEST(RightNearby, IsWithoutASoftcap) {
   Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
   c.softcap = 2;
   EXPECT_THAT(right_nearby(halved, c), Contains("no softcap"));
+}
+
+TEST(RightNearby, IsWithoutDropout) {
+  Tampered halved = asked_otherwise([](Case& c) { c.dropout_p /= 2; });
+  Tampered ignored = asked_otherwise([](Case& c) { drop_variant(c, dropout_variant.name); });
+  Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
+  c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 2}, std::vector<double>{1, 0});
+  c.dropout_p = 0.5;
+  EXPECT_THAT(right_nearby(halved, c), AllOf(Contains("no dropout"), Contains("a dropout_p of 0")));
+  EXPECT_THAT(right_nearby(ignored, c), AllOf(Contains("no dropout"), Not(Contains("a dropout_p of 0"))));
 }
 
 TEST(RightNearby, IsOfTheLogSumExpToo) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "properties/catalogue/property.h"
+#include "properties/test/diagnosis/other_dropout.h"
 #include "properties/test/diagnosis/other_scores.h"
 
 namespace attest {
@@ -107,6 +108,43 @@ TEST(Stages, OfACapThatIsAnother) {
     EXPECT_TRUE(one.evidence.ends_with("the cap is at fault")) << k << ": " << one.evidence;
   }
   EXPECT_EQ(found, 5);
+}
+
+/// None of the four is dropout's; what else is wrong with a row that drops weights is found without it.
+TEST(Stages, OfDropoutAreNone) {
+  OtherDropout ignored(forget_dropout), undivided([](Case& c) { c.dropout_p = 0; });
+  Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
+  const Property &drawn = property_named("dropout.none"), &property = property_named("attention.oracle");
+  const auto stages = [&](Kernel& kernel) {
+    std::vector<StageFound> found;
+    for (std::int64_t k = 0; k < 2000 && found.size() < 8; ++k) {
+      const Case c = project(generate(drawn, DType::f32, 1, k), kernel.manifest());
+      if (c[Slot::keep].present() && check_case(property, kernel, c).violation == Violation::bound)
+        found.push_back(stage_of(kernel, c));
+    }
+    EXPECT_EQ(found.size(), 8U);
+    return found;
+  };
+  for (Kernel* const kernel : {&ignored, &undivided}) {
+    bool at_fault = false;
+    for (const StageFound& one : stages(*kernel)) {
+      EXPECT_FALSE(one.stage) << one.evidence;
+      at_fault = at_fault || one.evidence.ends_with("the division by 1 - p, is at fault");
+    }
+    EXPECT_TRUE(at_fault);
+  }
+  bool determined = false;
+  for (const StageFound& one : stages(scaled)) {
+    if (!one.stage) continue;
+    determined = true;
+    EXPECT_EQ(*one.stage, Stage::scores) << one.evidence;
+  }
+  EXPECT_TRUE(determined);
+
+  Case c;
+  c[Slot::q] = c[Slot::k] = c[Slot::v] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  c.dropout_p = 0.5;
+  EXPECT_TRUE(stage_of(ignored, c).evidence.ends_with("nobody else knows"));
 }
 
 /// What a row sees is none of the four.

@@ -52,6 +52,9 @@ struct Shown {
   std::int64_t page = 0, append = 0;              ///< keys to a page, and keys that the call appends
   std::vector<double> sinks{};                    ///< of the heads; none: there are none
   double softcap = 0;                             ///< 0: none
+  double dropout_p = 0;                           ///< beside `keeps`
+  /// Whether row i of head h of batch entry b keeps the weight of key j; none: no weight is dropped.
+  bool (*keeps)(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) = nullptr;
 };
 
 /// How GoogleTest prints a parameter.
@@ -343,6 +346,55 @@ const Shown shown[] = {
     {.fault = "softcap-skips-unmasked-tiles", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .softcap = 1},
     {.fault = "softcap-shows-padded-keys", .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2}, .softcap = 1},
     {.fault = "softcap-dropped-in-parts", .sizes = {.queries = 1, .keys = 600, .dk = 4, .dv = 2}, .softcap = 1},
+    // dropout tiles
+    {.fault = "dropout-row-in-its-tile",
+     .sizes = {.queries = 17, .keys = 8, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index i, Index j) { return i < 16 || j % 2 == 0; }},
+    {.fault = "dropout-key-in-its-tile",
+     .sizes = {.queries = 1, .keys = 128, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j < 64 || j % 2 == 0; }},
+    {.fault = "dropout-pitch-of-the-causal-keys",
+     .sizes = {.queries = 16, .keys = 40, .dk = 4, .dv = 2},
+     .causal = top_left,
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index i, Index j) { return i % 2 == 0 || j % 2 == 0; }},
+    {.fault = "dropout-columns-eight-apart-exchanged",
+     .sizes = {.queries = 1, .keys = 16, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j < 8; }},
+    {.fault = "dropout-offset-of-16-bits",
+     .sizes = {.queries = 300, .keys = 300, .dk = 1, .dv = 1},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index i, Index j) { return i < 218 || j % 2 == 0; }},
+    {.fault = "dropout-mask-of-the-first-sequence",
+     .sizes = {.queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .q_lengths = {1, 1},
+     .kv_lengths = {20, 20},
+     .packed = true,
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index i, Index j) { return i == 0 || j % 2 == 0; }},
+    {.fault = "dropout-skips-the-last-tile",
+     .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j % 2 == 0; }},
+    {.fault = "dropout-in-the-sum-of-later-tiles",
+     .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j % 2 == 0; }},
+    {.fault = "dropout-scaled-in-every-tile",
+     .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j % 2 == 0; }},
+    {.fault = "dropout-not-scaled-in-parts",
+     .sizes = {.queries = 1, .keys = 600, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j % 2 == 0; }},
+    {.fault = "dropout-skips-dropped-tiles",
+     .sizes = {.queries = 2, .keys = 40, .dk = 4, .dv = 2},
+     .dropout_p = 0.5,
+     .keeps = [](Index, Index, Index, Index j) { return j < 16 || j >= 32; }},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -377,15 +429,17 @@ Case case_of(const Shown& one, DType dtype) {
     for (std::int64_t at = 0; at < c.k().elements(); at += dk)
       c[Slot::k].set(at, one.above(at / dk % one.sizes.keys) / c.scale);
   }
-  if (one.sees != nullptr) {
+  const auto flags = [&](auto holds) {
     const Shape shape{one.sizes.batch, one.sizes.heads, one.sizes.queries, one.sizes.keys};
-    Tensor mask(DType::boolean, shape);
-    for (std::int64_t at = 0; at < mask.elements(); ++at) {
+    Tensor all(DType::boolean, shape);
+    for (std::int64_t at = 0; at < all.elements(); ++at) {
       const auto [b, h, i, j] = shape.index_of(at);
-      mask.set(at, one.sees(b, h, i, j) ? 1 : 0);
+      all.set(at, holds(b, h, i, j) ? 1 : 0);
     }
-    c[Slot::mask] = std::move(mask);
-  }
+    return all;
+  };
+  if (one.sees != nullptr) c[Slot::mask] = flags(one.sees);
+  if (one.keeps != nullptr) c[Slot::keep] = flags(one.keeps), c.dropout_p = one.dropout_p;
   if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;
@@ -479,21 +533,22 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfFourteenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfFifteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
     const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
                          fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences ||
-                         fault.kind == FaultKind::sinks || fault.kind == FaultKind::softcaps;
+                         fault.kind == FaultKind::sinks || fault.kind == FaultKind::softcaps ||
+                         fault.kind == FaultKind::dropout;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 14U);
+  EXPECT_EQ(kinds.size(), 15U);
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ const std::map<std::string_view, Evidence> others{
     {"softcap.contraction", Evidence::untreated},
     {"softcap.saturates", Evidence::untreated},
     {"softcap.breaks-key-translation", Evidence::refuted},
+    {"dropout.renormalises", Evidence::refuted},
     {"multihead.torch-case", Evidence::untreated},
     {"multihead.finite", Evidence::untreated},
     {"multihead.strides", Evidence::untreated},

@@ -36,6 +36,8 @@ struct Asked {
   DType dtype = DType::f32;
   std::int64_t keys = 5;
   double softcap = 0;
+  Shape keep{};  ///< of what says which weights are kept; of no axis: nothing does
+  double dropout_p = 0;
 };
 
 Case problem_of(const Asked& asked) {
@@ -56,6 +58,11 @@ Case problem_of(const Asked& asked) {
     // 7 divides the entries of no head and of no batch, so that each has others.
     c[Slot::mask] = Tensor(DType::boolean, asked.mask_shape);
     for (std::int64_t e = 0; e < c.mask().elements(); ++e) c[Slot::mask].set(e, e % 7 != 1 && e % 7 != 4 ? 1.0 : 0.0);
+  }
+  if (asked.keep.rank() > 0) {
+    c[Slot::keep] = Tensor(DType::boolean, asked.keep);
+    for (std::int64_t e = 0; e < c[Slot::keep].elements(); ++e) c[Slot::keep].set(e, e % 7 < 4 ? 1.0 : 0.0);
+    c.dropout_p = asked.dropout_p;
   }
   return c;
 }
@@ -114,7 +121,20 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{.name = "additive_in_bf16", .mask = 'a', .dtype = DType::bf16},
         Asked{.name = "bool_in_f16", .mask = 'b', .dtype = DType::f16}, Asked{.name = "capped", .softcap = 0.875},
         Asked{.name = "capped_with_a_mask", .mask = 'a', .softcap = 2.5},
-        Asked{.name = "capped_beyond_all_scores", .mask = 'b', .dtype = DType::bf16, .softcap = 0x1p80}),
+        Asked{.name = "capped_beyond_all_scores", .mask = 'b', .dtype = DType::bf16, .softcap = 0x1p80},
+        Asked{.name = "dropped", .keep = {1, 1, 3, 5}, .dropout_p = 0.1},
+        Asked{.name = "dropped_of_each_pair_beside_a_mask",
+              .mask = 'b',
+              .mask_shape = {1, 4, 3, 5},
+              .keep = {2, 4, 3, 5},
+              .dropout_p = 0.75},
+        Asked{.name = "dropped_of_each_batch_and_capped_in_bf16",
+              .mask = 'a',
+              .dtype = DType::bf16,
+              .softcap = 2.5,
+              .keep = {2, 1, 3, 5},
+              .dropout_p = 0x1p-40},
+        Asked{.name = "dropped_and_divided_by_nothing", .causal = Causal::top_left, .keep = {1, 4, 3, 5}}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

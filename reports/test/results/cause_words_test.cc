@@ -47,7 +47,7 @@ TEST(CauseWords, SayWhereAnotherInputIsWrong) {
   EXPECT_THAT(words_of(0.75, 1).found, HasSubstr("; attention.oracle makes another input of it for that call, which"));
 }
 
-TEST(CauseWords, StateAWindowAndASoftcap) {
+TEST(CauseWords, StateAWindowASoftcapAndDropout) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("window")));
   c.window_left = 3, c.alignment = Causal::bottom_right;
@@ -57,6 +57,11 @@ TEST(CauseWords, StateAWindowAndASoftcap) {
   c.softcap = 12.5;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("alignment top-left softcap=12.5  q=1"));
   c.softcap = 0;
+  c.dropout_p = 0.25, c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 2});
+  c[Slot::keep].set(1, 1.0);
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest,
+              HasSubstr("alignment top-left dropout_p=0.25  q=1  k=1,1  v=1,0  keep=0,1"));
+  c.dropout_p = 0, c[Slot::keep] = Tensor();
   c.window_left = -1, c.causal = Causal::top_left;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
 }

@@ -1,6 +1,7 @@
 """How functions of frameworks are called for the contract of attest_adapter.py: layouts, arrays and names of arguments."""
 
 import inspect
+import math
 import sys
 from dataclasses import dataclass
 from typing import Optional
@@ -20,6 +21,7 @@ _NAMES = {
     "causal": ("causal", "is_causal"),
     "gqa": ("enable_gqa",),
     "softcap": ("softcap",),
+    "keep": ("keep",),
 }
 _PACKED = ("cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k")
 
@@ -37,6 +39,7 @@ class Call:
     causal: Optional[str] = None
     gqa: Optional[str] = None
     softcap: Optional[str] = None
+    keep: Optional[str] = None  # goes with a rate, dropout_p
     alignment: str = "top-left"  # what the causal form means where M and N differ
     window: Optional[Window] = None
     lengths: tuple = ()  # what lengths of queries and of keys are called
@@ -59,6 +62,8 @@ def names_in(parameters, given):
     for meaning, names in _NAMES.items():
         says = given.get(meaning)
         named[meaning] = next((name for name in names if name in parameters), None) if says is None else says or None
+    if "dropout_p" not in parameters:  # of another meaning, where nothing says the rate
+        named["keep"] = None
     return named
 
 
@@ -194,8 +199,11 @@ def adapted(function, call):
         return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0):  # fmt: skip
+               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None,
+               dropout_p=0.0):  # fmt: skip
         given = {call.softcap: softcap} if softcap else {}
+        if keep is not None:
+            given.update({call.keep: arrays.there(keep), "dropout_p": dropout_p})
         for name, lengths in zip(call.lengths, (q_lengths, kv_lengths)):
             if lengths is not None:
                 given[name] = arrays.there(lengths)
@@ -225,6 +233,7 @@ def adapted(function, call):
     names = [name for name, has in offered.items() if has]
     names += WINDOW if call.window else []
     names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
+    names += ["keep", "dropout_p"] if call.keep else []
     return with_signature(called, name_of(function), names)
 
 
@@ -286,6 +295,19 @@ def _with_lse(function, q, k, v, given):
         return function(q, k, v, return_lse=True, **given)
     out, other = function(q, k, v, return_aux=AuxRequest(lse=True), **given)
     return out, other.lse
+
+
+def with_dropout_mask(function):
+    """PyTorch's math path, torch._scaled_dot_product_attention_math, which takes what is kept as dropout_mask."""
+
+    def called(q, k, v, mask=None, scale=None, causal="none", keep=None, dropout_p=0.0):
+        given = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        if keep is not None:
+            # It looks at the mask beside a rate alone. Of this one 1/(1 - p) is 1.
+            given.update(dropout_mask=keep, dropout_p=dropout_p or math.ulp(0.0))
+        return function(q, k, v, mask, is_causal=causal != "none", scale=scale, **given)[0]
+
+    return with_signature(called, name_of(function), ["mask", "scale", "causal", "keep", "dropout_p"])
 
 
 def flexible(function):

@@ -32,8 +32,10 @@ def _places():
     """(module, name) of every function of attention that is known and loaded."""
     for row in _known.rows():
         module = sys.modules.get(row.module)
-        # What is packed, or asked by a function of its own, is no problem of arrays alone.
-        if row.layout in ("bhsd", "bshd") and row.name != "flex_attention" and hasattr(module, row.name):
+        # What is packed, or asked by a function of its own, is no problem of arrays alone. PyTorch's math path is what
+        # scaled_dot_product_attention calls below Python.
+        others = ("flex_attention", "_scaled_dot_product_attention_math")
+        if row.layout in ("bhsd", "bshd") and row.name not in others and hasattr(module, row.name):
             yield module, row.name
 
 
@@ -145,8 +147,8 @@ def capture(model=None, *, most: int = 32, functions: Optional[Iterable[Tuple[An
     functions  (module, name) pairs to observe instead of those that attest knows: scaled_dot_product_attention of torch,
                dot_product_attention of JAX, flash_attn_func. Whoever imported a function by itself before is not seen
 
-    A call with dropout or anything else that changes the problem in a way attest does not know is not kept: `left_out`
-    says why. Calls that a compiler traced are no calls; they are not seen. Raises AttestError, one line, where no
-    function is known. Source: error-bounds.md, by which the calls are judged.
+    A call with dropout by a mask that nobody is given, or with anything else that changes the problem in a way attest does
+    not know, is not kept: `left_out` says why. Calls that a compiler traced are no calls; they are not seen. Raises
+    AttestError, one line, where no function is known. Source: error-bounds.md, by which the calls are judged.
     """
     return Capturing(model, functions, most)

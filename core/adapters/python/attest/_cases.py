@@ -15,6 +15,7 @@ from attest._problem import Problem, manifest_for
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
 _SCALARS = (
     "scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "alignment", "softcap",
+    "dropout_p", "dropout_seed",
 )  # fmt: skip
 
 
@@ -29,6 +30,7 @@ class Case:
     operation  "attention" or "multihead"; heads is of the latter
     window_left, window_right, alignment  as in attest.exact, of a case that has a window
     softcap    as in attest.exact; 0 of a case without one
+    dropout_p  as in attest.exact, of a case whose tensors have a keep; else 0
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
 
     Source: kernel-interface.md, "Case files".
@@ -45,6 +47,7 @@ class Case:
     window_right: int
     alignment: Optional[str]
     softcap: float
+    dropout_p: float
     about: Mapping[str, str]
     _text: str
     _bits: Dict[str, tuple]  # as a case file has the tensors, by name
@@ -82,6 +85,8 @@ class Case:
             named.update(window_left=self.window_left, window_right=self.window_right, alignment=self.alignment)
         if self.softcap:
             named["softcap"] = self.softcap
+        if self.dropout_p:
+            named["dropout_p"] = self.dropout_p
         return named
 
     def torch(self, device=None) -> "Case":
@@ -150,6 +155,7 @@ def _case_of(request, metadata, tensors):
         window_right=int(said.get("window_right", -1)),
         alignment=said.get("alignment"),
         softcap=float(said.get("softcap", 0)),
+        dropout_p=float(said.get("dropout_p", 0)),
         about={key: value for key, value in said.items() if key not in ("attest", "op", *_SCALARS)},
         _text=answer["text"],
         _bits=bits,
@@ -216,7 +222,7 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows, caps, lengths and other variants are drawn where it lists them
+              for whoever calls it. Windows, caps, dropout, lengths and other variants are drawn where it lists them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

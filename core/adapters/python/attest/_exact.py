@@ -148,6 +148,8 @@ def exact(
     v_new=None,
     sink=None,
     softcap: float = 0.0,
+    keep=None,
+    dropout_p: float = 0.0,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -185,6 +187,10 @@ def exact(
                rows and adds no value
     softcap    c > 0: scale·qk becomes c·tanh(scale·qk / c) before the mask is added to it, which is post-scale (default 0: as
                it is); a sink is not capped
+    keep, dropout_p  [batch or 1, heads or 1, M, N] of bool, or fewer leading axes, and 0 <= p < 1: once the weights are
+               normalised, those where keep is False become 0 and the others are divided by 1 - p (default 0: by nothing).
+               Nothing is normalised again, and lse is that of all weights. What a kernel drops by a mask of its own nobody
+               else knows: a dropout_p without keep is refused
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -197,7 +203,7 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -275,6 +281,8 @@ def allclose(
     v_new=None,
     sink=None,
     softcap: float = 0.0,
+    keep=None,
+    dropout_p: float = 0.0,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -292,7 +300,7 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

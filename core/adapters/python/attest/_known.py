@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Callable, Optional
 
-from attest._calls import Call, adapted, flexible
+from attest._calls import Call, adapted, flexible, with_dropout_mask
 from attest._windows import FLASH, JAX, Window
 
 # Sums of 16-bit inputs in f32, weights rounded to the input's dtype: that is the default, and as tight as documents are.
@@ -24,6 +24,7 @@ class Known:
     gpu: bool = False  # runs on one alone
     window: Optional[Window] = None  # what its window is called and means
     lengths: tuple = ()  # what lengths of queries and of keys are called
+    exists: Callable = lambda: True  # as it is known here; an earlier version may lack what its manifest lists
 
 
 def _called(call):
@@ -44,6 +45,13 @@ _FLASH_MANIFEST = {
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "max_head_dim": 256, "min_queries": 1, "min_keys": 1},
 }
 
+
+def _takes_a_dropout_mask():
+    """Since PyTorch 2.0, and heads in groups since 2.5; 1.13 has a function of the same name without."""
+    import torch
+
+    arguments = torch.ops.aten._scaled_dot_product_attention_math.default._schema.arguments
+    return {"dropout_mask", "scale", "enable_gqa"} <= {argument.name for argument in arguments}
 
 
 def _on_a_cache(function):
@@ -68,6 +76,17 @@ _TABLE = (
         "bhsd",
         _called(Call("torch", scale="scale", mask="attn_mask", causal="is_causal", gqa="enable_gqa")),
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True, **_NO_MASK_BESIDE_CAUSAL},
+    ),
+    Known(
+        "torch",
+        "_scaled_dot_product_attention_math",
+        "torch",
+        "bhsd",
+        with_dropout_mask,
+        # aten/src/ATen/native/transformers/attention.cpp: 1/(1 - p) multiplies V, in the format that it is computed in.
+        {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
+         "variants": {"dropout": {"applied": "values"}}, **_NO_MASK_BESIDE_CAUSAL},
+        exists=_takes_a_dropout_mask,
     ),
     Known(
         "torch.nn.attention.flex_attention",
@@ -129,7 +148,7 @@ def known(function):
     """The row of a function, or None."""
     for row in _TABLE:
         module = sys.modules.get(row.module)
-        if module is not None and getattr(module, row.name, None) is function:
+        if module is not None and getattr(module, row.name, None) is function and row.exists():
             return row
     return None
 

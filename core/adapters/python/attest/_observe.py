@@ -14,14 +14,15 @@ import random
 
 from attest import _service
 from attest._known import known
-from attest._problem import LAYOUTS, Problem, cap_of
+from attest._problem import LAYOUTS, Problem, cap_of, rate_of
 
 _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
 _SOFTCAP = "softcap"
 _WINDOW = ("window_left", "window_right", "alignment")
-_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink")
+_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep")
+_KEEP, _RATE = "keep", "dropout_p"
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
 # Of functions that are not written in Python nothing says how their arguments are called.
@@ -62,9 +63,16 @@ class Kept:
         named_by_contract = _WINDOW if any(end in defaults for end in _WINDOW[:2]) else ()
         # By the contract's names, where the function has them; lengths by its own, too.
         tensors = {name: name for name in _TENSORS if name in defaults}
+        if _RATE not in defaults:
+            tensors.pop(_KEEP, None)  # of another meaning
         tensors.update(zip(lengths, _TENSORS))
         expected = {*_MASKS, *_SCALES, *_CAUSAL, _SOFTCAP, *_NEUTRAL, *named_by_contract, *tensors}
         expected.update([window.name] if window else ())
+        # Without what is kept a rate says that the function alone knows what it drops.
+        drops = _KEEP in tensors and rest.get(_KEEP) is not None
+        expected.update([_RATE] if drops else ())
+        if drops and not str(getattr(rest[_KEEP], "dtype", "")).endswith("bool"):
+            raise ValueError("a call has a keep that is no array of truth values, which is not known here")
         for name, value in rest.items():
             if name in expected:
                 continue
@@ -77,6 +85,8 @@ class Kept:
         self.given["causal"] = causal if isinstance(causal, str) else alignment if causal else "none"
         # A model's own cap may be what its function has where nothing is said.
         self.given["softcap"] = cap_of(rest.get(_SOFTCAP, defaults.get(_SOFTCAP)))
+        if drops:
+            self.given[_RATE] = rate_of(rest.get(_RATE, defaults.get(_RATE)))
         self.given.update({name: rest[name] for name in named_by_contract if rest.get(name) is not None})
         self.given.update({ours: _copy(rest[name]) for name, ours in tensors.items() if rest.get(name) is not None})
         if window and not _is_neutral(rest.get(window.name), defaults.get(window.name)):
@@ -202,8 +212,9 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
               known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
               as attest.exact has them, flash_attn's window_size and JAX's local_window_size, and so are q_lengths,
-              kv_lengths, q_starts, kv_starts, sink and softcap, and JAX's query_seq_lengths and key_value_seq_lengths. A
-              call with anything else that is not neutral (dropout, another's window) is not kept, and `left_out` says why
+              kv_lengths, q_starts, kv_starts, sink and softcap, keep and dropout_p, and JAX's query_seq_lengths and
+              key_value_seq_lengths. A call with anything else that is not neutral (dropout by a mask of the function's own,
+              another's window) is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
     causal    what the causal form means where it is a truth value, and what the positions of a window count from where

@@ -56,6 +56,20 @@ def cap_of(softcap):
     return cap
 
 
+def rate_of(dropout_p):
+    """p as a number; 0 where nothing is divided by 1 - p."""
+    if dropout_p is None:
+        return 0.0
+    try:
+        rate = math.nan if isinstance(dropout_p, (str, bytes, bool)) else float(dropout_p)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        rate = math.nan
+    if not 0 <= rate < 1:
+        given = " ".join(repr(dropout_p).split())
+        raise AttestError(f"dropout_p is {given}; it must be a number from 0 to less than 1")
+    return rate
+
+
 _OF_TENSORS = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
               "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
               "append": ("k_new", "v_new"), "sink": ("sink",)}  # fmt: skip
@@ -67,7 +81,7 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None, sink=None, softcap=0.0):  # fmt: skip
+                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -85,6 +99,13 @@ class Problem:
             self.tensors["sink"] = on_host(sink, "sink")
         if mask is not None:
             self.tensors["mask"] = on_host(mask, "mask")
+        rate = rate_of(dropout_p)
+        if keep is not None:
+            dtype, _ = self.tensors["keep"] = on_host(keep, "keep")
+            if dtype != "BOOL":
+                raise AttestError(f"keep is of {word_of(dtype)}; it must be of bool, True where a weight is kept")
+        elif rate:
+            raise AttestError(f"dropout_p is {rate:g} and there is no keep; what a kernel drops by itself nobody else knows")
         self.dtype = word_of(self.tensors["q"][0])
         if scale is None:
             head_dim = self.tensors["q"][1].shape[-1]
@@ -106,8 +127,8 @@ class Problem:
         adds = mask is not None and self.tensors["mask"][0] != "BOOL"
         if cap and adds and mask_convention == "pre-scale":
             raise AttestError(f"softcap is {cap:g} beside a pre-scale mask; a mask is added to a capped score, after the scale")
-        scalars = {**window, "softcap": repr(cap)} if cap else window
-        variants = ["window"] * bool(window) + ["softcap"] * bool(cap)
+        scalars = {**window, **({"softcap": repr(cap)} if cap else {}), **({"dropout_p": repr(rate)} if rate else {})}
+        variants = ["window"] * bool(window) + ["softcap"] * bool(cap) + ["dropout"] * (keep is not None)
         variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
             self.metadata.update(scalars, attest="2", variants=" ".join(variants))

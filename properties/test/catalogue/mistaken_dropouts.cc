@@ -1,0 +1,218 @@
+// Kernels that are right but for dropout.
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "core/problem/fields.h"
+#include "core/problem/memory.h"
+#include "core/problem/sequences.h"
+#include "core/problem/sight.h"
+#include "core/support/infinity.h"
+#include "properties/arrangement/arrange.h"
+#include "properties/test/catalogue/wrong_kernel_groups.h"
+
+namespace attest {
+namespace {
+
+bool drops(const Case& c) {
+  return c[Slot::keep].present();
+}
+void forget(Case& c) {
+  drop_variant(c, dropout_variant.name);
+}
+
+/// Another problem in the place of one with dropout.
+Spoilt::Fault dropout_asked(std::function<void(Case&)> change) {
+  return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
+    if (drops(c)) change(c);
+    return kernel.run(c, output, want_lse);
+  };
+}
+/// The problem without dropout, where that is so.
+Spoilt::Fault ignored_where(std::function<bool(const Case&)> is) {
+  return dropout_asked([is = std::move(is)](Case& c) {
+    if (is(c)) forget(c);
+  });
+}
+Spoilt::Fault another_rate(std::function<double(double)> value) {
+  return dropout_asked([value = std::move(value)](Case& c) { c.dropout_p = value(c.dropout_p); });
+}
+
+/// A weight: of the mask's own batch entries and heads, 1 where these share one.
+struct Place {
+  std::int64_t b, h, i, j;
+};
+/// Another mask of the same shape: keep(c, place), c with the mask that was asked for.
+Spoilt::Fault another_mask(std::function<double(const Case& c, const Place&)> keep) {
+  return dropout_asked([keep = std::move(keep)](Case& c) {
+    const Case before = c;
+    const Shape shape = c[Slot::keep].shape();
+    c[Slot::keep] = mapped(c[Slot::keep], [&](std::int64_t e, double) {
+      const auto [b, h, i, j] = shape.index_of(e);
+      return keep(before, {b, h, i, j});
+    });
+  });
+}
+double kept_at(const Case& c, const Place& at) {
+  return c[Slot::keep].at(at.b, at.h, at.i, at.j);
+}
+
+/// The problem without dropout, and with a mask that hides what is to be dropped. Of no sequences.
+Case with_dropped_keys_hidden(const Case& c) {
+  Case hiding = c;
+  forget(hiding);
+  Tensor mask(DType::f64, {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
+  for (std::int64_t e = 0; e < mask.elements(); ++e) {
+    const auto [b, h, i, j] = mask.shape().index_of(e);
+    mask.set(e, hidden(c, b, h, i, j) || !keeps(c, b, h, i, j) ? -infinity : bias_of(c, b, h, i, j));
+  }
+  hiding[Slot::mask] = std::move(mask);
+  drop_positions(hiding);
+  set_layouts(hiding, Layouts());
+  return hiding;
+}
+
+/// The answer made of the right one and of that to another problem, or where there is none of itself, element by
+/// element: of the output, and of the log-sum-exp.
+using Made = std::function<double(const Case& c, std::int64_t e, double right, double other)>;
+Spoilt::Fault answered(std::function<Case(const Case&)> other_problem, Made out, Made lse) {
+  return [other_problem = std::move(other_problem), out = std::move(out), lse = std::move(lse)](
+             Kernel& kernel, const Case& c, DType output, bool want_lse) {
+    Reply reply = kernel.run(c, output, want_lse);
+    if (!drops(c) || reply.status != CallStatus::ok || has_sequences(c)) return reply;
+    const Reply other = other_problem ? kernel.run(other_problem(c), output, want_lse) : reply;
+    if (other.status != CallStatus::ok) return reply;
+    reply.out = mapped(reply.out, [&](std::int64_t e, double old) { return out(c, e, old, other.out[e]); });
+    if (reply.lse.present() && other.lse.present())
+      reply.lse = mapped(reply.lse, [&](std::int64_t e, double old) { return lse(c, e, old, other.lse[e]); });
+    return reply;
+  };
+}
+double right_of(const Case&, std::int64_t, double right, double) {
+  return right;
+}
+double other_of(const Case&, std::int64_t, double, double other) {
+  return other;
+}
+constexpr std::nullptr_t as_it_is = nullptr;
+Case without_dropout(const Case& c) {
+  Case plain = c;
+  forget(plain);
+  return plain;
+}
+
+/// Is there a key that the row of element e of the output sees, of which this is so?
+bool any_seen(const Case& c, std::int64_t e, const std::function<bool(const Place&)>& is) {
+  const std::int64_t row = e / c.v().shape()[3], M = queries_of(c), heads = heads_of(c);
+  const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
+  for (std::int64_t j = 0; j < keys_of(c); ++j)
+    if (!hidden(c, b, h, i, j) && is({b, h, i, j})) return true;
+  return false;
+}
+/// Has the row keys, and drops them all?
+bool drops_all(const Case& c, std::int64_t e) {
+  return any_seen(c, e, [](const Place&) { return true; }) &&
+         !any_seen(c, e, [&](const Place& at) { return keeps(c, at.b, at.h, at.i, at.j); });
+}
+/// Does the row drop a value of the element's column that is no number?
+bool drops_a_nan(const Case& c, std::int64_t e) {
+  const std::int64_t column = e % c.v().shape()[3];
+  return any_seen(c, e, [&](const Place& at) {
+    return !keeps(c, at.b, at.h, at.i, at.j) && !std::isfinite(c.v().at(at.b, kv_head_of(c, at.h), at.j, column));
+  });
+}
+
+}  // namespace
+
+std::vector<WrongKernel> mistaken_dropouts() {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  return {
+      {"ignores dropout", dropout_asked(forget)},
+      {"ignores dropout for one query", ignored_where([](const Case& c) { return queries_of(c) == 1; })},
+      {"ignores dropout beside a mask", ignored_where([](const Case& c) { return c.mask().present(); })},
+      {"ignores dropout beside a sink", ignored_where([](const Case& c) { return c[Slot::sink].present(); })},
+      {"drops what is to be kept", another_mask([](const Case& c, const Place& at) { return 1 - kept_at(c, at); })},
+      {"does not divide what it keeps", another_rate([](double) { return 0.0; })},
+      {"takes the rate for the share that is kept",
+       another_rate([](double p) { return p > 0 ? std::min(1 - p, 0x1.fffffffffffffp-1) : p; })},
+      {"takes no rate for one of a half", another_rate([](double p) { return p == 0 ? 0.5 : p; })},
+      {"rounds the rate to a 256th", another_rate([](double p) { return std::min(std::round(256 * p), 255.0) / 256; })},
+      {"multiplies what it keeps by its share",
+       answered(
+           as_it_is,
+           [](const Case& c, std::int64_t, double right, double) { return right * std::pow(1 - c.dropout_p, 2); },
+           right_of)},
+      {"divides what it keeps twice",
+       answered(
+           as_it_is, [](const Case& c, std::int64_t, double right, double) { return right / (1 - c.dropout_p); },
+           right_of)},
+      {"hides what it is to drop",
+       answered(
+           with_dropped_keys_hidden,
+           [](const Case& c, std::int64_t, double, double other) { return other / (1 - c.dropout_p); }, other_of)},
+      {"normalises what it keeps", answered(with_dropped_keys_hidden, other_of, right_of)},
+      {"has log-sum-exps of what it keeps", answered(with_dropped_keys_hidden, right_of, other_of)},
+      {"has log-sum-exps of what it has divided",
+       answered(as_it_is, right_of,
+                [](const Case& c, std::int64_t, double right, double) { return right + std::log1p(-c.dropout_p); })},
+      {"rounds log-sum-exps by what it keeps", answered(as_it_is, right_of,
+                                                        [](const Case& c, std::int64_t, double right, double) {
+                                                          std::int64_t kept = 0;
+                                                          for (std::int64_t e = 0; e < c[Slot::keep].elements(); ++e)
+                                                            kept += c[Slot::keep][e] != 0;
+                                                          return kept % 3 == 0 ? std::nextafter(right, infinity)
+                                                                               : right;
+                                                        })},
+      {"has the first head's mask in every head",
+       another_mask([](const Case& c, const Place& at) { return kept_at(c, {at.b, 0, at.i, at.j}); })},
+      {"has the first entry's mask in every entry of a batch",
+       another_mask([](const Case& c, const Place& at) { return kept_at(c, {0, at.h, at.i, at.j}); })},
+      {"has the first row's mask in every row",
+       another_mask([](const Case& c, const Place& at) { return kept_at(c, {at.b, at.h, 0, at.j}); })},
+      {"has rows of the mask for columns", another_mask([](const Case& c, const Place& at) {
+         return kept_at(c, {at.b, at.h, at.j % queries_of(c), at.i % keys_of(c)});
+       })},
+      {"has the mask of the next key", another_mask([](const Case& c, const Place& at) {
+         return kept_at(c, {at.b, at.h, at.i, (at.j + 1) % keys_of(c)});
+       })},
+      {"keeps the first key always",
+       another_mask([](const Case& c, const Place& at) { return at.j == 0 ? 1.0 : kept_at(c, at); })},
+      {"drops the last key always",
+       another_mask([](const Case& c, const Place& at) { return at.j == keys_of(c) - 1 ? 0.0 : kept_at(c, at); })},
+      {"drops a key for all rows where one does", another_mask([](const Case& c, const Place& at) {
+         double kept = 1;
+         for (std::int64_t i = 0; i < queries_of(c); ++i) kept = std::min(kept, kept_at(c, {at.b, at.h, i, at.j}));
+         return kept;
+       })},
+      {"is NaN where everything is dropped",
+       answered(
+           as_it_is, [](const Case& c, std::int64_t e, double right, double) { return drops_all(c, e) ? nan : right; },
+           right_of)},
+      {"is tiny where everything is dropped",
+       answered(
+           as_it_is,
+           [](const Case& c, std::int64_t e, double right, double) { return drops_all(c, e) ? 1e-30 : right; },
+           right_of)},
+      {"drops nothing where everything is to be dropped",
+       answered(
+           without_dropout,
+           [](const Case& c, std::int64_t e, double right, double other) { return drops_all(c, e) ? other : right; },
+           right_of)},
+      {"multiplies what it drops by 0",
+       answered(
+           as_it_is,
+           [](const Case& c, std::int64_t e, double right, double) { return drops_a_nan(c, e) ? nan : right; },
+           right_of)},
+      {"keeps a thousandth of what it drops", answered(
+                                                  without_dropout,
+                                                  [](const Case& c, std::int64_t, double right, double other) {
+                                                    return right + 1e-3 * (other - (1 - c.dropout_p) * right);
+                                                  },
+                                                  right_of)},
+  };
+}
+
+}  // namespace attest
