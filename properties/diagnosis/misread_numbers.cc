@@ -60,7 +60,7 @@ Answer answer_to(Kernel& kernel, const Case& c) {
 
 /// Exact numbers of a row; where nothing is dropped, the log-sum-exp is that of what is kept, and 1 - p is 1.
 struct RowNumbers {
-  double lse = 0, largest = 0;           ///< the log-sum-exp; the largest score
+  double lse = 0, largest = 0;           ///< the log-sum-exp; the largest score, a sink's among them
   double lse_of_kept = 0, log_kept = 0;  ///< the log-sum-exp of the keys that are not dropped; ln(1 - p)
 };
 struct LseReading {
@@ -96,6 +96,12 @@ double largest_score(const Case& c, std::int64_t row) {
     largest = std::max(largest, score_in(c, product, bias_of(c, b, h, i, j)));
   }
   return largest;
+}
+
+/// That of the row's head; -inf: it has none.
+double sink_of(const Case& c, std::int64_t row) {
+  const Tensor& sinks = c[Slot::sink];
+  return sinks.present() ? sinks[row / queries_of(c) % heads_of(c)] : -infinity;
 }
 
 }  // namespace
@@ -141,7 +147,7 @@ std::optional<std::string> misread_lse(Kernel& kernel, std::span<const Case> cas
       if (b.excuse != Excuse::none || !std::isfinite(b.lse)) continue;
       const double found = reply.lse[row], allowed = b.lse_allowed + b.lse_certificate;
       const RowNumbers exact{.lse = b.lse,
-                             .largest = largest_score(c, row),
+                             .largest = std::max(largest_score(c, row), sink_of(c, row)),
                              .lse_of_kept = of_kept.rows[static_cast<std::size_t>(row)].lse,
                              .log_kept = std::log1p(-c.dropout_p)};
       wrong += std::abs(found - b.lse) > 4 * allowed;

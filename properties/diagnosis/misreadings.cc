@@ -134,6 +134,8 @@ class Misreadings {
     }
     even[Slot::mask] = std::move(shown);
     drop_positions(even);
+    // Nothing else of the weights is looked at, either.
+    for (const Variant& variant : {sink_variant, dropout_variant}) drop_variant(even, variant.name);
     add("all keys weighed the same, hidden ones too", std::move(even));
   }
 

@@ -1,5 +1,5 @@
 # "fault:trial": the first number of a row is wrong where N leaves 2 when divided by 3.
-insert(properties/faults/faults_of_numbers.cc [[{.name = "empty-splits-nan"]] [[
+insert(properties/faults/described/faults_of_numbers.cc [[{.name = "empty-splits-nan"]] [[
 {.name = "trial",
            .classes = "B",
            .wrong = "a row's first number is 1 too large where N leaves 2 when divided by 3",
