@@ -244,8 +244,20 @@ void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms
   e.underflow = x.LN + x.terms.factor * lost;
 }
 
+/// The largest value of a column, and the largest distance of one, of the keys of the row alone: what is given for a
+/// row that drops some may be the range of others too, by which a bound that tells nothing would seem to tell
+/// something.
+void narrow_to_row(const RowPass& x, std::int64_t k, Column& column) {
+  column.most = column.most_in, column.apart = 0;
+  for (std::int64_t j = 0; j < x.row.n; ++j) {
+    const double v = x.values.v[(x.row.index ? x.row.index[j] : j) * x.values.stride + k];
+    column.most = std::max(column.most, std::fabs(v) + column.most_in);
+    column.apart = std::max(column.apart, std::fabs(v - x.o[k]));
+  }
+}
+
 /// Why an element is not judged, or not held to be finite.
-void find_excuses(const RowPass& x, const Column& column, std::int64_t k, ElementTerms& e) {
+void find_excuses(const RowPass& x, Column column, std::int64_t k, ElementTerms& e) {
   const Profile& p = x.p;
   const double B = e.allowed, S = e.scores;
   const double vanished = x.terms.vanished_gain * p.gain * (1 + 0x1p-20);
@@ -254,6 +266,8 @@ void find_excuses(const RowPass& x, const Column& column, std::int64_t k, Elemen
 
   // What is left of the bound however well the scores are known.
   const double noise = B - (1 + x.finish.Uf) * S * (1 + (x.terms.UD + x.terms.LD) * x.inverse);
+  // No value of the row is smaller than its mean.
+  if (p.of.drops && B < infinity && ((S > 0 && 2 * S >= B) || noise >= std::fabs(x.o[k]))) narrow_to_row(x, k, column);
   // Dropout multiplies one of the three, all values at once where it is these.
   double most_value = column.most;
   if (x.values.all_low)

@@ -234,6 +234,31 @@ TEST(DropoutBound, EndsWhereTheValuesOverflow) {
   EXPECT_EQ(excuse(20000, DropoutPlace::output), Excuse::overflow);
 }
 
+// Rows of one query are one row to the oracle, but where they drop other weights.
+TEST(DropoutOracle, TellsRowsOfOneQueryApartByWhatTheyDrop) {
+  Case c;
+  c.scale = 1;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 3, 1});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{1, 4});
+  c[Slot::keep] = Tensor(DType::boolean, {1, 1, 3, 2}, std::vector<double>{1, 0, 0, 1, 1, 1});
+  const Tensor right(DType::f32, c.out_shape(), std::vector<double>{0.5, 2, 2.5});
+  const Tensor wrong(DType::f32, c.out_shape(), std::vector<double>{0.5, 0.5, 0.5});
+  EXPECT_EQ(judge_attention(c, right, {}, plain(DType::f32)).outcome, Outcome::held);
+  EXPECT_EQ(judge_attention(c, wrong, {}, plain(DType::f32)).outcome, Outcome::violated);
+}
+
+// Scores that nobody knows: what a row keeps is near 0, and what it drops, far from it, does not make the bound sharp.
+TEST(DropoutBound, IsVacuousByWhatTheRowKeeps) {
+  Case c = even({1, 2, 1000}, {1, 1, 0}, 0.5);
+  c[Slot::q].set(0, 0x1.234566p20);
+  for (std::int64_t j = 0; j < 3; ++j) c[Slot::k].set(j, 0x1.654322p20);
+  const Excuse found = attention_bounds(c, plain(DType::f32)).elements[0].excuse;
+  c[Slot::v].set(2, 0), c[Slot::keep].set(2, 1);
+  EXPECT_EQ(found, attention_bounds(c, plain(DType::f32)).elements[0].excuse);
+  EXPECT_EQ(found, Excuse::vacuous);
+}
+
 // NaN in a value that every row drops is for nobody; in one that some row keeps nothing can be said of any.
 TEST(DropoutOracle, JudgesBesideDeadValues) {
   Case c = even({1, 2, 4}, {1, 1, 0}, 0.5);
