@@ -251,8 +251,8 @@ TEST(DropoutOracle, TellsRowsOfOneQueryApartByWhatTheyDrop) {
 // Scores that nobody knows: what a row keeps is near 0, and what it drops, far from it, does not make the bound sharp.
 TEST(DropoutBound, IsVacuousByWhatTheRowKeeps) {
   Case c = even({1, 2, 1000}, {1, 1, 0}, 0.5);
-  c[Slot::q].set(0, 0x1.234566p20);
-  for (std::int64_t j = 0; j < 3; ++j) c[Slot::k].set(j, 0x1.654322p20);
+  c[Slot::q].set(0, 0x1.234566p12);
+  for (std::int64_t j = 0; j < 3; ++j) c[Slot::k].set(j, 0x1.654322p12);
   const Excuse found = attention_bounds(c, plain(DType::f32)).elements[0].excuse;
   c[Slot::v].set(2, 0), c[Slot::keep].set(2, 1);
   EXPECT_EQ(found, attention_bounds(c, plain(DType::f32)).elements[0].excuse);
