@@ -234,16 +234,21 @@ TEST(DropoutBound, EndsWhereTheValuesOverflow) {
   EXPECT_EQ(excuse(20000, DropoutPlace::output), Excuse::overflow);
 }
 
-// Rows of one query are one row to the oracle, but where they drop other weights.
+// Rows of one query are one row to the oracle, but where they drop other weights. As many as it compares at all.
 TEST(DropoutOracle, TellsRowsOfOneQueryApartByWhatTheyDrop) {
+  constexpr std::int64_t M = 512, N = 1024;
   Case c;
   c.scale = 1;
-  c[Slot::q] = Tensor(DType::f32, {1, 1, 3, 1});
-  c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1});
-  c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{1, 4});
-  c[Slot::keep] = Tensor(DType::boolean, {1, 1, 3, 2}, std::vector<double>{1, 0, 0, 1, 1, 1});
-  const Tensor right(DType::f32, c.out_shape(), std::vector<double>{0.5, 2, 2.5});
-  const Tensor wrong(DType::f32, c.out_shape(), std::vector<double>{0.5, 0.5, 0.5});
+  c[Slot::q] = Tensor(DType::f32, {1, 1, M, 64});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, N, 64});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, N, 1});
+  c[Slot::keep] = Tensor(DType::boolean, {1, 1, M, N});
+  Tensor right(DType::f32, c.out_shape()), wrong = right;
+  for (std::int64_t j = 0; j < N; ++j) c[Slot::v].set(j, j % 2 == 0 ? 1 : 4);
+  for (std::int64_t i = 0; i < M; ++i) {
+    for (std::int64_t j = 0; j < N; ++j) c[Slot::keep].set(i * N + j, (i + j) % 2 == 0 ? 1 : 0);
+    right.set(i, i % 2 == 0 ? 0.5 : 2), wrong.set(i, 0.5);
+  }
   EXPECT_EQ(judge_attention(c, right, {}, plain(DType::f32)).outcome, Outcome::held);
   EXPECT_EQ(judge_attention(c, wrong, {}, plain(DType::f32)).outcome, Outcome::violated);
 }
