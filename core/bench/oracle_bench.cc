@@ -15,6 +15,7 @@
 #include "core/kernel/kernel_under_test.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/kv_cache.h"
+#include "core/problem/sight.h"
 
 namespace attest {
 namespace {
@@ -114,6 +115,10 @@ void give_dropout(Case& c) {
   c[Slot::keep] = std::move(keep);
   c.dropout_p = 0.1;
 }
+void give_slopes(Case& c) {
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{0x1p-8});
+  settle_alignment(c);
+}
 void give_window(Case& c) {
   c.window_left = c.k().shape()[2] - 1, c.alignment = Causal::bottom_right;
 }
@@ -132,6 +137,7 @@ const Judged judged[] = {{.name = "verdict f32", .dtype = DType::f32},
                          {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
                          {.name = "verdict f32, a softcap", .dtype = DType::f32, .change = give_softcap},
                          {.name = "verdict f32, a dropout", .dtype = DType::f32, .change = give_dropout},
+                         {.name = "verdict f32, slopes", .dtype = DType::f32, .change = give_slopes},
                          {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
                          {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
                          {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};

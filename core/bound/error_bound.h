@@ -36,6 +36,9 @@ struct ProfileInputs {
   double softcap = 0;           ///< C; 0: none
   bool drops = false;           ///< weights are dropped
   double dropout_p = 0;         ///< p; 0: no weight is divided by 1 - p
+  double slope = 0;             ///< m; 0: none
+  double most_distance = 0;     ///< no distance and no position is larger
+  bool causal = false;
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*
@@ -54,6 +57,11 @@ struct Profile {
   double th_of_scale = 0;               ///< error of the scale as a constant; th_tau, where there is no cap
   // Of a cap: the argument z = t/C, its tanh, and C times that; th_tau below is then the error of C (1.10).
   double th_argument = 0, eps_tanh = 0, abs_tanh = 0, th_cap = 0, lam_cap = 0;
+  /// Of a slope (1.12): the form it has in this problem, roundings of what it adds to a score, relative and absolute,
+  /// of the sum that it is in beside a mask, of what becomes of that sum where it is divided, and of the shift of a
+  /// row.
+  SlopeForm slope_form = SlopeForm::distance;
+  double u_slope = 0, lam_slope = 0, u_both = 0, th_divided = 0, u_shift = 0;
   double th_bias = 0, lam_bias = 0;  ///< thB: roundings after the bias, stored form included
   double u_bc = 0, lam_bc = 0;       ///< roundings relative to |b_j| (C5)
   bool bias_in_sum = false;

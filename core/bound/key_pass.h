@@ -23,6 +23,9 @@ struct KeyPass {
   ScoreRange range;
   ErrorRange most;
   double z = 0;  ///< log sum exp(la - E), where some E of a key that carries weight is not small; else 0
+
+ private:
+  void take_slopes(BoundScratch& w);
 };
 
 /// a and tm of every key, and the range of the scores with them. Constants act on all keys alike, so only their effect

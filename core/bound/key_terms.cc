@@ -71,9 +71,9 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
 }
 
 /// The largest score of a key, where a row has a sink; -inf: it sees none.
-double largest_of_keys(const RowKeys& row) {
+double largest_of_keys(const KeyPass& x) {
   double most = -infinity;
-  for (std::int64_t j = 0; j + 1 < row.n; ++j) most = std::max(most, row.s[j]);
+  for (std::int64_t j = 0; j + 1 < x.n; ++j) most = std::max(most, x.keys.s[j]);
   return most;
 }
 
@@ -90,22 +90,57 @@ void cap_errors(KeyPass& x) {
   key_loops().cap_errors(x.keys, x.n, c, x.kap);
 }
 
-/// 1.9: a_sink.
+/// 1.9: a_sink. In the kernel's form of a row with a slope it is shifted as the scores are.
 double sink_error(const Profile& p, const RowKeys& row) {
-  return p.u_sink * std::fabs(row.s[row.n - 1]) + p.lam_scale;
+  const double size = std::fabs(row.s[row.n - 1]) + std::fabs(row.shift);
+  return join(p.u_sink, p.u_shift) * size + p.lam_scale + p.lam_slope;
+}
+
+/// What a slope adds to the score of a key in the kernel's form.
+double slope_term(const RowKeys& row, std::int64_t j) {
+  return row.slopes[j] + row.shift;
+}
+
+/// 1.12: a of every key with what adding its slope's part makes of it.
+void add_slope_errors(KeyPass& x) {
+  const Profile& p = x.p;
+  const double after = (1 + p.th_bias) * (1 + p.th_divided);
+  SlopeConstants c;
+  c.shift = x.row.shift;
+  c.on_slope = after * p.u_slope, c.on_both = after * p.u_both * (1 + p.u_slope);
+  c.divided = p.th_divided, c.on_s = p.th_divided * (1 + p.th_bias);
+  c.constant = after * p.lam_slope;
+  key_loops().slope_errors(x.keys, x.row.capped ? x.row.capped : x.row.t, x.row.b, x.row.slopes, x.n, c);
 }
 
 bool representable(DType dtype, double value) {
   return round_to(dtype, value) == value;
 }
 
+/// Is a - b exact, and a number of the format?
+bool exact_difference(DType dtype, double a, double b) {
+  const double d = a - b;
+  return a - d == b && d + b == a && representable(dtype, d);
+}
+
+/// A score with a slope's part l is t + b + l exactly, in whichever order it is added up in the score's format.
+bool exact_sum_with_slope(const Profile& p, const RowKeys& row, std::int64_t j) {
+  const double s = row.s[j], t = row.t[j], l = row.slopes[j], b = row.b ? row.b[j] : 0.0;
+  if (p.slope_form != SlopeForm::distance || !representable(p.score_format, l)) return false;
+  if (!exact_difference(p.score_format, s, l) || !exact_difference(p.score_format, s, t)) return false;
+  if (b == 0) return s - l == t;
+  return exact_difference(p.score_format, s, b) && s - l - t == b;
+}
+
 /// Exactness rule: with q.k and the scale exact, a score that every format on its way can represent is exact.
 bool exact_score(const Profile& p, const RowKeys& row, std::int64_t j) {
   const double s = row.s[j], t = row.t[j];
+  if (row.slopes && !exact_sum_with_slope(p, row, j)) return false;
   if (!representable(p.score_format, s) || !representable(p.score_format, t)) return false;
   if (row.b) {
     const double b = row.b[j];
-    if (s - t != b || s - b != t || !representable(p.score_format, b)) return false;
+    if (!row.slopes && (s - t != b || s - b != t)) return false;
+    if (!representable(p.score_format, b)) return false;
     if (p.any_mask_format && !representable(p.mask_format, b)) return false;
     if (p.of.convention == MaskConvention::pre_scale && !representable(p.score_format, s / p.of.scale)) return false;
   }
@@ -181,6 +216,23 @@ KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
   keys = {row.s,           row.t,      row.size,    g,          row.la,      row.alpha,  row.b,
           row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
   c.tau = std::fabs(p.of.scale);
+  if (row.slopes) take_slopes(w);
+}
+
+/// Scores as the kernel has them, and the sizes of what is added, there and where they are evaluated.
+void KeyPass::take_slopes(BoundScratch& w) {
+  keys.b = row.slopes;
+  if (row.shift == 0 && !row.b) return;
+  fit(w.shifted, n + 16), fit(w.added, n + 16);
+  for (std::int64_t j = 0; j < n; ++j) {
+    const auto at = static_cast<std::size_t>(j);
+    w.shifted[at] = row.s[j] + row.shift;
+    const double part = std::max(std::fabs(row.slopes[j]), std::fabs(slope_term(row, j)));
+    w.added[at] = part + (row.b ? std::fabs(row.b[j]) : 0.0);
+  }
+  // A sink has its shift and nothing else.
+  if (row.has_sink) w.added[static_cast<std::size_t>(n - 1)] = 0;
+  keys.s = w.shifted.data(), keys.b = w.added.data();
 }
 
 void find_score_errors(KeyPass& x, const double* centre) {
@@ -206,6 +258,7 @@ void find_score_errors(KeyPass& x, const double* centre) {
   // A product of 0 stays 0 whatever the scale was rounded to.
   const bool scale_first = p.of.convention == MaskConvention::post_scale || !row.b;
   if (p.of.softcap > 0) cap_errors(x);
+  if (row.slopes) add_slope_errors(x);
   if (row.exact_dots && p.of.softcap == 0 && (p.th_tau == 0 || scale_first) && !p.base2)
     for (std::int64_t j = 0; j < n; ++j)
       if ((p.th_tau == 0 || row.size[j] == 0) && exact_score(p, row, j)) a[j] = 0;
@@ -241,7 +294,7 @@ void set_exponent_constants(KeyPass& x) {
   // pairs of doubles, what its exponential errs by. That is said of every evaluation, so that certificates are as their
   // units.
   const bool capped = p.of.softcap > 0;
-  c.unit_here = row.unit * (static_cast<double>(p.of.dk) + (capped ? 12 : 4)) * (1 + 0x1p-20);
+  c.unit_here = row.unit * (static_cast<double>(p.of.dk) + (capped ? 12 : 4) + (row.slopes ? 1 : 0)) * (1 + 0x1p-20);
   c.unit = row.unit, c.exp_here = 16 * row.unit * (1 + p.of.softcap);
 }
 
@@ -450,10 +503,19 @@ double log_sum_error(const KeyPass& x, BoundScratch& w) {
 double lse_bound(const KeyPass& x, const KeyTerms& terms, double delta) {
   const Profile& p = x.p;
   const double Mabs = x.c.Mabs, L1 = x.log_count;
-  const double lse_size = std::fabs(x.row.lse);
+  const double lse_size = std::fabs(x.row.lse + x.row.shift);
+  // Between the kernel's form of a row with a slope, and the one in which it returns its log-sum-exp.
+  const bool moved =
+      p.of.slope != 0 && p.of.causal && (p.slope_form != SlopeForm::distance) != p.declared.lse_of_columns;
+  const double u_moved = pw(p.u_lse, p.base2 ? 8 : 4);
+  // What Attest takes off is rounded to a double.
+  const bool taken_off = p.of.slope != 0 && p.of.causal && p.declared.lse_of_columns;
+  const double by_moving =
+      (moved ? u_moved * (std::fabs(x.row.lse) + std::fabs(x.row.slope_shift)) + p.lam_slope : 0.0) +
+      (taken_off ? 0x1p-52 * std::fabs(x.row.lse) : 0.0);
   const double spread = terms.denominator > 0 ? std::max(-std::log(terms.denominator), terms.UD + terms.LD) : infinity;
   return (1 + 0x1p-20) * (delta + spread + p.eps_log * (L1 + terms.UD) + std::max(1.0, p.c_m) * p.u_e * Mabs +
-                          (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs));
+                          (pw(p.u_lse, 3) + 2 * p.th_l2e) * (lse_size + delta + L1 + Mabs) + by_moving);
 }
 
 namespace {
@@ -470,10 +532,18 @@ double most_on_the_way(const KeyPass& x, double size, double bias) {
   const double kap = most_factor(p);
   const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
   const bool pre = p.of.convention == MaskConvention::pre_scale;
-  return inflate * (kap * size + base_factor(p) * p.of.softcap + (pre ? kap / tau : base_factor(p)) * bias);
+  const double of_bias = pre ? kap / tau : base_factor(p);
+  return inflate * (kap * size + base_factor(p) * p.of.softcap + std::max(of_bias, slope_factor(p)) * bias);
 }
 
 }  // namespace
+
+double slope_factor(const Profile& p) {
+  if (p.of.slope == 0) return 0;
+  if (p.slope_form != SlopeForm::column_divided) return base_factor(p);
+  const double tau = std::fabs(p.of.scale), cap = p.of.softcap;
+  return base_factor(p) * std::max({1.0, 1 / tau, cap > 0 ? 1 / cap : 0.0, cap > 0 ? tau / cap : 0.0});
+}
 
 double most_factor(const Profile& p) {
   const double tau = std::fabs(p.of.scale);
@@ -486,13 +556,15 @@ bool sizes_stay_in_range(const KeyPass& x) {
 
 namespace {
 
-/// D1 and D7 of a sink: it does not overflow on its way, but to -inf, and neither does its weight beside the keys'.
+/// D1 and D7 of a sink: it does not overflow on its way, but to -inf beside a key, and neither does its weight beside
+/// the keys'.
 bool sink_stays_in_range(const KeyPass& x) {
   const RowKeys& row = x.row;
   if (!row.has_sink) return true;
   const Profile& p = x.p;
-  const double sink = row.s[row.n - 1], most = largest_of_keys(row);
-  if (sink > 0 && !(base_factor(p) * sink * (1 + 4 * p.u_sink) <= p.H_s)) return false;
+  const double sink = x.keys.s[row.n - 1], most = largest_of_keys(x);
+  const double factor = std::max(base_factor(p), slope_factor(p));
+  if ((sink > 0 || most == -infinity) && !(factor * std::fabs(sink) * (1 + 4 * p.u_sink) <= p.H_s)) return false;
   if (p.declared.sink_in_max || most == -infinity) return true;
   const double a = x.keys.a[row.n - 1];
   return sink - most + 2 * x.most.a + a + std::log(2.0) <= std::log(std::min(p.H_s, p.H_a));
@@ -504,14 +576,15 @@ bool scores_stay_in_range(const KeyPass& x) {
   const RowKeys& row = x.row;
   if (sizes_stay_in_range(x)) return true;
   const double kap = most_factor(p);
+  const auto of_slope = [&](std::int64_t j) { return row.slopes ? std::fabs(slope_term(row, j)) : 0.0; };
   const auto sinks = [&](std::int64_t j) {
-    return row.b && row.b[j] < 0 && kap * row.size[j] <= p.H_s / 4 &&
+    return row.b && row.b[j] < 0 && kap * row.size[j] + slope_factor(p) * of_slope(j) <= p.H_s / 4 &&
            x.keys.la[j] + x.keys.E[j] < std::log(p.lam_e) - 1;
   };
   for (std::int64_t j = 0; j < x.n; ++j) {
     const double bias = row.b ? std::fabs(row.b[j]) : 0;
-    if (!(most_on_the_way(x, row.size[j], bias) <= p.H_s) && !sinks(j) &&
-        !(row.b && absorbed(p, most_on_the_way(x, row.size[j], 0), row.b[j])))
+    if (!(most_on_the_way(x, row.size[j], bias + of_slope(j)) <= p.H_s) && !sinks(j) &&
+        !(row.b && absorbed(p, most_on_the_way(x, row.size[j], of_slope(j)), row.b[j])))
       return false;
   }
   return true;
@@ -543,6 +616,7 @@ bool cap_stays_in_range(const Profile& p) {
 
 bool scale_stays_in_range(const KeyPass& x, const double* q) {
   const Profile& p = x.p;
+  if (!(slope_factor(p) * std::fabs(p.of.slope) * (1 + 4 * p.u_slope) <= p.H_s)) return false;
   const double tau = x.c.tau;
   const double tau_folded = p.base2 ? tau * log2_e : tau;
   if (!(tau >= p.least_scale && std::max(tau, tau_folded) <= format_of(p.score_format).largest)) return false;

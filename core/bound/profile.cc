@@ -67,7 +67,8 @@ void set_scores(const Declared& d, Profile& p) {
   p.lam_scale += 2 * underflow_of(d.score, d.flushes, false);
   // Where there is a cap log2(e) comes after it.
   p.th_scale = join(pw(d.u, d.a.base2 && d.inputs.softcap == 0 ? 2 : 1), u_scaled);
-  p.th_bias = join(join(d.inputs.bias ? d.u : 0.0, u_biased), d.a.base2 ? d.u : 0.0);
+  const bool adds = d.inputs.bias || d.inputs.slope != 0;
+  p.th_bias = join(join(adds ? d.u : 0.0, u_biased), d.a.base2 ? d.u : 0.0);
 }
 
 /// Roundings of the bias by itself: conversion, multiplication by log2(e), and by tau where q carries the scale (C5).
@@ -142,6 +143,25 @@ void set_cap(const Declared& d, Profile& p) {
   p.abs_tanh = (unstated ? 4 * d.u : stated.measure == TanhMeasure::absolute ? stated.value : 0.0) + p.lam_cap;
   p.th_cap = join(pw(d.u, d.a.base2 ? 2 : 1), u_stored);
   p.th_tau = d.a.base2 ? pw(d.u, 3) : of_cap;
+}
+
+/// A slope (1.12): times a distance or an index, and times log2(e) or over what the sum is multiplied by; what is not
+/// held by the score's format is rounded on its way in.
+void set_slope(const Declared& d, Profile& p) {
+  const double slope = d.inputs.slope, most = d.inputs.most_distance;
+  if (slope == 0) return;
+  p.slope_form = d.inputs.causal ? d.a.slopes : SlopeForm::distance;
+  const bool divided = p.slope_form == SlopeForm::column_divided;
+  const double conversions =
+      (round_to(d.a.score_sums, slope) == slope ? 0 : 1) + (most <= std::ldexp(1.0, d.score.precision) ? 0 : 1);
+  p.u_slope = pw(d.u, conversions + (divided ? 4 : 1) + (d.a.base2 ? (divided ? 1 : 2) : 0));
+  const double tau = std::fabs(d.inputs.scale);
+  const double lost = underflow_of(d.score, d.flushes, false) + (d.a.flushes_inputs ? d.score.min_normal : 0.0);
+  p.lam_slope = 2 * lost * (1 + most) * (divided ? std::max({1.0, tau, d.inputs.softcap}) : 1.0);
+  // Of two sums one is of the other's result: of any two of the product, the mask's entry and this.
+  if (d.inputs.bias) p.u_both = d.u;
+  if (divided) p.th_divided = d.inputs.softcap > 0 ? p.th_cap : p.th_scale;
+  if (p.slope_form != SlopeForm::distance) p.u_shift = pw(d.u, conversions + (d.a.base2 ? 4 : 2));
 }
 
 /// The exponent, its reference point, exp, and the factors by which partial results are rescaled and merged.
@@ -263,6 +283,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   set_bias(d, p);
   set_constants(d, p);  // after the products: it may widen u_qpre
   set_cap(d, p);        // after the constants: it has others
+  set_slope(d, p);      // after the cap
   set_exponentials(d, p);
   set_sums(d, p);
   set_dropout(d, p);

@@ -18,11 +18,14 @@ struct RowKeys {
   const double* capped = nullptr;       ///< what the cap makes of it; nullptr: none
   const double* size = nullptr;         ///< X_j = sum_c |q_c k_jc|, in units of x
   const double* b = nullptr;            ///< bias in units of the score (pre-scale: tau*b); nullptr: none
+  const double* slopes = nullptr;       ///< what slopes add to the score: -m|p - j|; nullptr: nothing
   const double* k1 = nullptr;           ///< |k_j|_1; needed where needs_key_sums(profile)
   const double* la = nullptr;           ///< log of the exact weight: accurate to a small absolute error
   const double* alpha = nullptr;        ///< exp(la), 0 where it underflows
   const double* input_error = nullptr;  ///< multihead: error of the score from projected inputs (ain_j); nullptr: none
   double shift_error = 0;               ///< multihead: error common to all scores
+  double slope_shift = 0;               ///< m p: by so much are all scores of the column form larger (1.12)
+  double shift = 0;                     ///< the same where that is the kernel's form, else 0
   double q1 = 0;                        ///< |q|_1
   double unit = 0;                      ///< unit roundoff of the evaluation; 0: scores are exact to a double
   double lse = 0;                       ///< exact log-sum-exp
@@ -33,6 +36,8 @@ struct RowKeys {
 
 /// The most that a product of q and k is multiplied by, in some order of what becomes of it.
 [[nodiscard]] double most_factor(const Profile& p);
+/// The same of what a slope adds; 0 without one.
+[[nodiscard]] double slope_factor(const Profile& p);
 
 [[nodiscard]] inline bool needs_key_sums(const Profile& p) {
   return p.lam_q > 0 || p.lam_in > 0;
@@ -86,9 +91,10 @@ struct Denominator {
 /// Reusable memory of one thread.
 struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
-  std::vector<double> g;      ///< the scores with 0 for that of a sink
-  std::vector<double> kap;    ///< where products are capped: the most that tanh grows by
-  std::vector<double> lse_E;  ///< errors of the exponents where nothing is centred: for the log-sum-exp
+  std::vector<double> g;               ///< the scores with 0 for that of a sink
+  std::vector<double> shifted, added;  ///< beside slopes: the scores of the kernel's form; sizes of what is added
+  std::vector<double> kap;             ///< where products are capped: the most that tanh grows by
+  std::vector<double> lse_E;           ///< errors of the exponents where nothing is centred: for the log-sum-exp
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;
   std::vector<double> S, A, A_small, nothing, S_lost, lost;

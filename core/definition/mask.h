@@ -24,6 +24,9 @@ struct Mask {
   Index appended_keys = 0;
   /// The score of what is no key: e^sink joins the sum of every row's weights, with a value of 0; absent: none.
   std::optional<T> sink;
+  /// m: -m |p - j| is added to the score of key j in a row whose position is p, where it is no appended key; what is
+  /// added is post-scale; absent: nothing.
+  std::optional<T> slope;
   /// c: a scaled product t is c tanh(t/c) before anything is added to it, and what is added is post-scale; absent: t.
   std::optional<T> softcap;
   /// Which weights are kept once they are normalised, M x N; absent: all. One that is dropped is 0, and nothing is

@@ -52,6 +52,15 @@ struct Words<DropoutPlace> {
   static constexpr std::array<std::string_view, 3> names{"output", "weights", "values"};
 };
 
+/// What a slope m adds to the score of key j in a row at position p: -m|p - j|; under a causal form m*j, which is the
+/// same but for one shift of all of a row's scores; or that over the scale, or a cap, to the product before it is
+/// multiplied by it. Without a causal form it is the first.
+enum class SlopeForm { distance, column, column_divided };
+template <>
+struct Words<SlopeForm> {
+  static constexpr std::array<std::string_view, 3> names{"distance", "column", "column-divided"};
+};
+
 /// A sum over keys in blocks: each block is summed in any way of at most `depth` additions of a term, then the blocks
 /// are merged one after another, or in a balanced tree.
 struct BlockedSums {
@@ -114,7 +123,10 @@ struct Arithmetic {
   bool sink_in_max = true;
   /// Stated with the variant (manifest key "variants"."dropout"."applied").
   DropoutPlace dropout = DropoutPlace::unstated;
-  bool bias_in_sum = true;  ///< the bias may be the initial value of the accumulator of q.k
+  /// Stated with the variant (manifest key "variants"."alibi"."form").
+  SlopeForm slopes = SlopeForm::distance;
+  bool lse_of_columns = false;  ///< LseConvention::of_columns
+  bool bias_in_sum = true;      ///< the bias may be the initial value of the accumulator of q.k
   /// Of the normalisation (c_div): 1 a division, 2 a reciprocal times, 3 an approximate one
   std::int64_t division_roundings = 3;
 

@@ -112,6 +112,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::sink:
     case Feature::softcap:
     case Feature::dropout:
+    case Feature::alibi:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

@@ -48,21 +48,34 @@ enum class Feature {
   sink,
   softcap,
   dropout,
+  alibi,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 22> names{"mask",          "additive-mask",
-                                                          "bool-mask",     "causal",
-                                                          "top-left",      "bottom-right",
-                                                          "grouped-query", "unequal-lengths",
-                                                          "fewer-keys",    "output-projection",
-                                                          "bias-kv",       "window",
-                                                          "lengths",       "packed",
-                                                          "left_pad",      "paged",
-                                                          "append",        "cache_index",
-                                                          "sink",          "softcap",
-                                                          "dropout",       "lse"};
+  static constexpr std::array<std::string_view, 23> names{"mask",
+                                                          "additive-mask",
+                                                          "bool-mask",
+                                                          "causal",
+                                                          "top-left",
+                                                          "bottom-right",
+                                                          "grouped-query",
+                                                          "unequal-lengths",
+                                                          "fewer-keys",
+                                                          "output-projection",
+                                                          "bias-kv",
+                                                          "window",
+                                                          "lengths",
+                                                          "packed",
+                                                          "left_pad",
+                                                          "paged",
+                                                          "append",
+                                                          "cache_index",
+                                                          "sink",
+                                                          "softcap",
+                                                          "dropout",
+                                                          "alibi",
+                                                          "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -87,7 +100,8 @@ struct Words<Padding> {
 /// What a kernel says of a variant that it has.
 struct VariantTerms {
   bool left = true, right = true;  ///< of a window: the ends that it may have
-  /// Of a window without a causal form; unstated: those of the manifest's causal forms, or both where there are none.
+  /// Of a window, and of slopes, without a causal form; unstated: those of the manifest's causal forms, or both where
+  /// there are none.
   std::vector<Causal> alignment{Causal::top_left, Causal::bottom_right};
   bool queries = true, keys = true;       ///< of lengths: whose there may be
   Padding padding = Padding::undeclared;  ///< of lengths, and of packed sequences, where it is "slack"
@@ -102,9 +116,26 @@ struct VariantTerms {
   bool given = true, own = false;            ///< of dropout: whose masks it takes: the problem's, or one that it draws
   std::int64_t keep_levels = 0;  ///< of a mask of its own: the probability is a multiple of 1/n; 0: of nothing
   DropoutPlace applied = DropoutPlace::unstated;  ///< of dropout: where 1/(1 - p) acts
+  SlopeForm form = SlopeForm::distance;           ///< of slopes: what is added to a score
+  bool per_batch = false;                         ///< of slopes: a batch's entries may have slopes of their own
   std::vector<Feature> required{};                ///< a problem of the variant has all of them
   std::vector<Feature> excluded{};                ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
+};
+
+/// The log-sum-exp of a row that sees no key, beside -inf.
+enum class EmptyLse { minus_infinity, plus_infinity, nan };
+template <>
+struct Words<EmptyLse> {
+  static constexpr std::array<std::string_view, 3> names{"-inf", "+inf", "nan"};
+};
+
+/// In which form a kernel returns log-sum-exps; they are put into that of the contract as they come (lse_convention.h).
+struct LseConvention {
+  bool of_columns =
+      false;  ///< beside slopes and a causal form that of the scores plus slope * position: the bias +slope*j
+  EmptyLse empty = EmptyLse::minus_infinity;
+  [[nodiscard]] bool operator==(const LseConvention&) const = default;
 };
 
 /// Of Attest's own kernels, which have every variant of the contract: as much of each as there can be, and padding is
@@ -112,8 +143,8 @@ struct VariantTerms {
 [[nodiscard]] std::map<std::string, VariantTerms, std::less<>> every_variant();
 
 struct Manifest;
-/// What the terms of variants say of arithmetic, VariantTerms::in_max and applied, every arithmetic of the manifest
-/// says from then on.
+/// What the terms of variants say of arithmetic, VariantTerms::in_max, applied and form, every arithmetic of the
+/// manifest says from then on.
 void state_terms_in_arithmetic(Manifest& manifest);
 
 /// Formats of k and v beside one of q.
@@ -168,6 +199,7 @@ struct Manifest {
   bool grouped_query = false;
   bool strides = false;
   bool lse = false;
+  LseConvention lse_convention;
   bool thread_safe = true;
   bool shared_memory = false;  ///< a program: it takes large tensors in shared memory
   std::int64_t head_dim_multiple = 1;

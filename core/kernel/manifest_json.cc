@@ -43,7 +43,8 @@ constexpr WholeNumbers roundings{1, 64};
 
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
     model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
-    table_tails{"valid", "any"}, lse_of_sinks{"with", "without"}, masks_of_dropout{"given", "own"};
+    table_tails{"valid", "any"}, lse_of_sinks{"with", "without"}, masks_of_dropout{"given", "own"},
+    lse_of_slopes{"definition", "column"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -695,6 +696,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::sink:
     case Feature::softcap:
     case Feature::dropout:
+    case Feature::alibi:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -734,9 +736,15 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io("left", terms.left);
     io("right", terms.right);
     io.require(terms.left || terms.right, "right", "a window has a left end, a right end or both");
+  }
+  if (name == window_variant.name || name == alibi_variant.name) {
     io("alignment", terms.alignment);
     io.require(!terms.alignment.empty() && std::ranges::count(terms.alignment, Causal::none) == 0, "alignment",
                "it must list \"top-left\", \"bottom-right\" or both");
+  }
+  if (name == alibi_variant.name) {
+    io("form", terms.form);
+    io.if_stated(terms.per_batch, "per_batch", terms.per_batch);
   }
   if (name == lengths_variant.name) {
     io("queries", terms.queries);
@@ -801,14 +809,38 @@ void read_variants(const JsonObject& object, std::string_view key, Manifest& m) 
       if (std::ranges::count(terms.excluded, feature) > 0)
         inner.refuse("excludes", fmt::format("\"requires\" lists \"{}\"", name_of(feature)));
     }
+    if (terms.form != SlopeForm::distance && !offers(m, Feature::causal))
+      inner.refuse("form", "the others are those of a causal form, and \"causal\" lists none");
   }
-  state_terms_in_arithmetic(m);
   const auto lengths = m.variants.find(lengths_variant.name);
   for (const Variant& cache : {paged_variant, append_variant})
     if (m.variants.contains(cache.name) && (lengths == m.variants.end() || !lengths->second.keys))
       object.refuse(key,
                     fmt::format("\"{}\" goes with \"lengths\" of keys, which say how many of a cache's keys there are",
                                 cache.name));
+}
+
+void tell_lse_convention(auto& io, auto& convention) {
+  io.word("alibi", lse_of_slopes, convention.of_columns);
+  io("empty", convention.empty);
+}
+
+ordered_json lse_convention_json(const Manifest& m) {
+  if (m.lse_convention == LseConvention()) return nullptr;
+  Writer io;
+  tell_lse_convention(io, m.lse_convention);
+  return io.json();
+}
+
+/// After the variants.
+void read_lse_convention(const JsonObject& object, std::string_view key, Manifest& m) {
+  if (!m.lse) object.refuse(key, "it says in which form log-sum-exps come, and \"lse\" is false");
+  const JsonObject inner(*object.find(key), object.path(key),
+                         keys_told_by([&](auto& io) { tell_lse_convention(io, m.lse_convention); }));
+  Reader io(inner);
+  tell_lse_convention(io, m.lse_convention);
+  if (m.lse_convention.of_columns && !m.variants.contains(alibi_variant.name))
+    inner.refuse("alibi", "\"variants\" lists no \"alibi\"");
 }
 
 void tell_manifest(auto& io, auto& m) {
@@ -846,6 +878,7 @@ void tell_manifest(auto& io, auto& m) {
   io.object("limits", [&](auto& limits) { tell_limits(limits, m); });
   io.by("variants", m, variants_json, read_variants);
   io.require(m.attention || m.variants.empty(), "variants", "only \"operations\" with \"attention\" have them");
+  io.by("lse_convention", m, lse_convention_json, read_lse_convention);
   tell_features(io, m);
   io.by("tiles", m, tiles_json, read_tiles);
 }
@@ -869,6 +902,8 @@ Manifest read_manifest(std::string_view text) {
   tell_manifest(io, m);
   std::erase(m.causal, Causal::none);
   for (const DType dtype : m.dtypes) m.arithmetic.usual.try_emplace(dtype, universal_arithmetic(dtype, dtype));
+  // Of those that the manifest leaves unstated, too.
+  state_terms_in_arithmetic(m);
   refuse_rounded_inputs(object, m);
   refuse_caps_unsaid(object, m);
   return m;

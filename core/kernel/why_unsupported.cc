@@ -169,15 +169,27 @@ std::string why_strides(const Manifest& m, const Case& c) {
   return fmt::format("has strides {}; the manifest's strides is false", to_string(layouts));
 }
 
+std::string why_alignment(const VariantTerms& terms, const Problem& c, const Variant& variant) {
+  if (c.causal != Causal::none || has(terms.alignment, c.alignment)) return {};
+  return fmt::format("has {} aligned {}; the manifest's variants.{}.alignment lists {}",
+                     variant == window_variant ? "a window" : variant.words, name_of(c.alignment), variant.name,
+                     listed(terms.alignment));
+}
+
+std::string why_alibi(const VariantTerms& terms, const Problem& c) {
+  const std::int64_t rows = c[Slot::alibi_slopes].shape()[0];
+  if (rows > 1 && !terms.per_batch)
+    return fmt::format("has slopes for each of {} entries of a batch; the manifest's variants.alibi.per_batch is false",
+                       rows);
+  return why_alignment(terms, c, alibi_variant);
+}
+
 std::string why_window(const VariantTerms& terms, const Problem& c) {
   if (c.window_left >= 0 && !terms.left)
     return "has a window with a left end; the manifest's variants.window.left is false";
   if (c.window_right >= 0 && !terms.right)
     return "has a window with a right end; the manifest's variants.window.right is false";
-  if (c.causal == Causal::none && !has(terms.alignment, c.alignment))
-    return fmt::format("has a window aligned {}; the manifest's variants.window.alignment lists {}",
-                       name_of(c.alignment), listed(terms.alignment));
-  return {};
+  return why_alignment(terms, c, window_variant);
 }
 
 std::string why_lengths(const VariantTerms& terms, const Problem& c) {
@@ -214,6 +226,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
     const VariantTerms& terms = found->second;
     if (variant == window_variant)
       if (std::string reason = why_window(terms, c); !reason.empty()) return reason;
+    if (variant == alibi_variant)
+      if (std::string reason = why_alibi(terms, c); !reason.empty()) return reason;
     if (variant == lengths_variant)
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     if (variant == paged_variant)

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "core/kernel/lse_convention.h"
 #include "core/problem/fields.h"
 
 namespace attest {
@@ -23,6 +24,8 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.variants = every_variant();
   VariantTerms& dropout = manifest.variants.find(dropout_variant.name)->second;
   dropout.applied = kernel.dropout, dropout.own = true;
+  manifest.variants.find(alibi_variant.name)->second.form = kernel.slopes;
+  manifest.lse_convention.of_columns = kernel.lse_of_columns;
   state_terms_in_arithmetic(manifest);
   manifest.promises = manifest.arithmetic;
   manifest.grouped_query = true;
@@ -57,18 +60,19 @@ Arithmetic row_arithmetic(DType dtype) {
 
 int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,
                 std::string& message) {
+  const RowForm form{.no_key = kernel.no_key, .slopes = kernel.slopes, .lse_of_columns = kernel.lse_of_columns};
   switch (static_cast<DType>(problem.q.dtype)) {
     case DType::f64:
-      for_each_row(problem, result, kernel.no_key, kernel.rows.f64);
+      for_each_row(problem, result, form, kernel.rows.f64);
       return ATTEST_OK;
     case DType::f32:
-      for_each_row(problem, result, kernel.no_key, kernel.rows.f32);
+      for_each_row(problem, result, form, kernel.rows.f32);
       return ATTEST_OK;
     case DType::f16:
-      for_each_row(problem, result, kernel.no_key, kernel.rows.f16);
+      for_each_row(problem, result, form, kernel.rows.f16);
       return ATTEST_OK;
     case DType::bf16:
-      for_each_row(problem, result, kernel.no_key, kernel.rows.bf16);
+      for_each_row(problem, result, form, kernel.rows.bf16);
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";
@@ -81,14 +85,14 @@ KernelEntry entry_of(const BuiltinKernel& kernel) {
   entry.id = "builtin:" + std::string(kernel.name);
   entry.summary = std::string(kernel.summary);
   entry.make = [id = entry.id, kernel] {
-    return function_kernel(
+    return with_lse_of_contract(function_kernel(
         id, manifest_of(kernel),
         [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
           return run_builtin(kernel, problem, result, message);
         },
         [kernel](const attest_multihead_problem& problem, attest_result& result, std::string& message) {
           return run_builtin_multihead(kernel, problem, result, message);
-        });
+        }));
   };
   return entry;
 }

@@ -33,6 +33,8 @@ struct BuiltinKernel {
   RowKernel rows;
   std::map<DType, std::vector<KvDtypes>> kv_dtypes{};  ///< as a manifest has them
   DropoutPlace dropout = DropoutPlace::output;         ///< where it divides by 1 - p
+  SlopeForm slopes = SlopeForm::distance;              ///< what a slope adds to a score under a causal form
+  bool lse_of_columns = false;                         ///< its log-sum-exp is that of the column form
 };
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,

@@ -95,8 +95,8 @@ std::optional<Vector<T>> vector_of(const attest_tensor& t) {
   SightRule rule{.causal = static_cast<Causal>(p.causal)};
   if ((p.variants & ATTEST_WINDOW) != 0) {
     rule.window_left = p.window_left, rule.window_right = p.window_right;
-    rule.alignment = static_cast<Causal>(p.alignment);
   }
+  if ((p.variants & (ATTEST_WINDOW | ATTEST_ALIBI)) != 0) rule.alignment = static_cast<Causal>(p.alignment);
   return rule;
 }
 
@@ -140,11 +140,12 @@ template <class T>
 MaskStack<T> masks_of(const attest_multihead_problem& p) {
   return masks_of<T>(p.mask, common_mask<T>(p));
 }
-/// The masks with the sink of each head and with what is dropped.
+/// The masks with the sink and the slope of each head, and with what is dropped.
 template <class T>
 MaskStack<T> with_heads(const MaskStack<T>& masks, const attest_problem& p) {
-  const bool sinks = (p.variants & ATTEST_SINK) != 0, drops = (p.variants & ATTEST_DROPOUT) != 0;
-  if (!sinks && !drops) return masks;
+  const bool sinks = (p.variants & ATTEST_SINK) != 0, drops = (p.variants & ATTEST_DROPOUT) != 0,
+             slopes = (p.variants & ATTEST_ALIBI) != 0;
+  if (!sinks && !drops && !slopes) return masks;
   if (drops && p.keep.data == nullptr) throw UsageError("what is dropped is not given, and the core draws nothing");
   const Index batch = p.q.shape[0], heads = p.q.shape[1];
   std::vector<Mask<T>> pages;
@@ -152,6 +153,10 @@ MaskStack<T> with_heads(const MaskStack<T>& masks, const attest_problem& p) {
     for (Index h = 0; h < heads; ++h) {
       Mask<T>& page = pages.emplace_back(masks(b, h));
       if (sinks) page.sink = load<T>(p.sink, h * p.sink.stride[0]);
+      if (slopes) {
+        page.slope = load<T>(p.alibi_slopes, offset_in(p.alibi_slopes, p.alibi_slopes.shape[0] == 1 ? 0 : b, h));
+        page.convention = MaskConvention::post_scale;
+      }
       if (drops) page.kept = flags_at(p.keep, p.keep.shape[0] == 1 ? 0 : b, p.keep.shape[1] == 1 ? 0 : h);
     }
   }
@@ -212,6 +217,7 @@ struct Part {
     one.*t = cut(cut(p.*t, 0, (p.*t).shape[0] == 1 ? 0 : part.entry, 1), 2, part.first_query, part.queries);
     one.*t = cut(one.*t, 3, part.first_key, part.keys);
   }
+  one.alibi_slopes = cut(p.alibi_slopes, 0, p.alibi_slopes.shape[0] == 1 ? 0 : part.entry, 1);
   return one;
 }
 

@@ -21,11 +21,13 @@ void flash_exp2(const Row<Format>& row) {
   // An additive mask after the scale leaves only log2(e) to fold; otherwise the factor of x goes along: the scale, or
   // the cap, as x is then the tanh of what the scale has gone into.
   const bool capped = row.softcap > 0;
-  const bool folds = row.bias == nullptr || row.pre_scale;
+  const bool divides = row.slope_form == SlopeForm::column_divided;
+  const bool folds = (row.bias == nullptr || row.pre_scale) && (row.slope == 0 || divides);
   const Real log2e = std::numbers::log2e_v<Real>;
   const Real factor = capped ? row.softcap : row.scale;
   const Real c2 = folds ? factor * log2e : log2e;
   const Real to_tanh = capped ? row.scale / row.softcap : Real{1};
+  const Real slope = row.slope / factor;  // beside x
 
   Real maximum = minus_infinity;  // of x, the scores without the factor that is folded
   Real sum = 0;
@@ -45,6 +47,7 @@ void flash_exp2(const Row<Format>& row) {
       } else {
         x[j] = row.bias == nullptr ? row.product(j) : row.product(j) + row.bias[j];
       }
+      if (folds && slope != 0) x[j] += slope * row.slope_unit(j);
       larger = std::max(larger, x[j]);
     }
     // Nothing but keys of weight 0 up to here, hidden or so low that base 2 overflows: no maximum to fold.
@@ -103,7 +106,9 @@ BuiltinKernel flash_exp2_kernel() {
       .arithmetic = arithmetic,
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::zero,
-      .rows = {flash_exp2<F64>, flash_exp2<F32>, flash_exp2<F16>, flash_exp2<BF16>}};
+      .rows = {flash_exp2<F64>, flash_exp2<F32>, flash_exp2<F16>, flash_exp2<BF16>},
+      .slopes = SlopeForm::column_divided,
+      .lse_of_columns = true};
 }
 
 }  // namespace attest

@@ -14,7 +14,7 @@
 #include "core/isolation/worker.h"
 #include "core/kernel/forwarding_kernel.h"
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernel/lse_with_sinks.h"
+#include "core/kernel/lse_convention.h"
 #include "core/kernels/kernel_families.h"
 #include "core/kernels/kernel_files.h"
 #include "core/kernels/precise_name.h"
@@ -78,7 +78,7 @@ std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::str
     const DType dtype = manifest.dtypes.front();
     manifest.multihead = worker->call(process::smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
   }
-  return with_sinks_in_lse(process::worker_kernel(std::move(worker), std::move(manifest)));
+  return with_lse_of_contract(process::worker_kernel(std::move(worker), std::move(manifest)));
 }
 
 std::unique_ptr<Kernel> open_worker(std::string id, process::Starter starter, const KernelOptions& options,
@@ -197,7 +197,7 @@ std::unique_ptr<Kernel> open_library(const std::string& id, std::string_view fil
   if (const std::string why = process::why_unloadable(path); !why.empty()) {
     throw KernelLoadError(fmt::format("{}: {}", id, why));
   }
-  if (options.in_process) return with_sinks_in_lse(process::library_in_process(id, path));
+  if (options.in_process) return with_lse_of_contract(process::library_in_process(id, path));
   return open_worker(id, process::library_starter(path, options), options, Outside::library);
 }
 

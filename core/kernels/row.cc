@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/call/drawn_keep.h"
 #include "core/call/gathered_keys.h"
 #include "core/value/tensor.h"
 
@@ -48,22 +49,6 @@ void find_ranges(const attest_problem& p, std::int64_t b, std::vector<Range>& ra
   ranges.push_back(range);
 }
 
-/// Does the row of a problem keep the key, with probability 1 - p? A function of the place and the seed alone, as of a
-/// generator that counts (the mixer is that of Steele, Lea and Flood 2014, "Fast splittable pseudorandom number
-/// generators").
-bool keeps_at(std::int64_t seed, std::int64_t row, std::int64_t key, double p) {
-  const auto mixed = [](std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-  };
-  constexpr std::uint64_t golden = 0x9e3779b97f4a7c15;
-  std::uint64_t x = mixed(static_cast<std::uint64_t>(seed) + golden);
-  x = mixed(x + static_cast<std::uint64_t>(row) * golden);
-  x = mixed(x + static_cast<std::uint64_t>(key) * golden);
-  return static_cast<double>(x >> 11) * 0x1p-53 >= p;
-}
-
 /// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
 template <class Real>
 void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<Real>& to) {
@@ -74,6 +59,11 @@ void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vect
       *next = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b, h, i, c)));
     }
   }
+}
+
+/// Does the position of row i count from the last key?
+bool aligned_bottom_right(const attest_problem& p) {
+  return (p.causal != ATTEST_CAUSAL_NONE ? p.causal : p.alignment) == ATTEST_CAUSAL_BOTTOM_RIGHT;
 }
 
 /// Which keys of its range its row i may see and what the mask adds to their scores. Returns whether it sees any.
@@ -87,7 +77,7 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
   if (p.causal == ATTEST_CAUSAL_TOP_LEFT) end = std::min(keys, i + 1);
   if (p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT) end = std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys);
   if ((p.variants & ATTEST_WINDOW) != 0) {
-    const std::int64_t position = p.alignment == ATTEST_CAUSAL_BOTTOM_RIGHT ? i + keys - queries : i;
+    const std::int64_t position = aligned_bottom_right(p) ? i + keys - queries : i;
     if (p.window_left >= 0) begin = std::max<std::int64_t>(position - p.window_left, 0);
     if (p.window_right >= 0) end = std::min(end, position + p.window_right + 1);
   }
@@ -114,7 +104,7 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
   return any;
 }
 
-/// Which of its keys a row keeps, by the mask that is given, or one of its own.
+/// Which of its keys a row keeps.
 template <class Real>
 void load_kept(const attest_problem& p, std::int64_t b, std::int64_t h, const Range& range, std::int64_t i,
                Workspace<Real>& w) {
@@ -122,12 +112,7 @@ void load_kept(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
   w.kept.resize(static_cast<std::size_t>(range.keys));
   for (std::int64_t j = 0; j < range.keys; ++j) {
     const std::int64_t row = range.first_query + i, key = range.first_key + j;
-    std::uint8_t& kept = w.kept[static_cast<std::size_t>(j)];
-    if (keep.data == nullptr) {
-      kept = keeps_at(p.dropout_seed, (b * p.q.shape[1] + h) * p.q.shape[2] + row, key, p.dropout_p) ? 1 : 0;
-      continue;
-    }
-    kept = static_cast<const std::uint8_t*>(
+    w.kept[static_cast<std::size_t>(j)] = static_cast<const std::uint8_t*>(
         keep.data)[offset_in(keep, keep.shape[0] == 1 ? 0 : b, keep.shape[1] == 1 ? 0 : h, row, key)];
   }
 }
@@ -147,10 +132,11 @@ void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64
 }  // namespace
 
 template <class Format>
-void for_each_row(const attest_problem& given, attest_result& result, NoKey no_key,
+void for_each_row(const attest_problem& given, attest_result& result, const RowForm& form,
                   void (*kernel)(const Row<Format>&)) {
   const GatheredKeys gathered(given);
-  const attest_problem& p = gathered.problem;
+  const DrawnKeep drawn(gathered.problem);
+  const attest_problem& p = drawn.problem;
   using Real = typename Format::Real;
   constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
   thread_local Workspace<Real> w;
@@ -162,6 +148,9 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
   const std::int64_t head_dim = p.q.shape[3];
   const std::int64_t value_dim = p.v.shape[3];
   const bool has_bias = p.mask.data != nullptr && p.mask.dtype != ATTEST_BOOL;
+  const bool slopes = (p.variants & ATTEST_ALIBI) != 0, causal = p.causal != ATTEST_CAUSAL_NONE;
+  const SlopeForm slope_form = causal ? form.slopes : SlopeForm::distance;
+  const NoKey no_key = form.no_key;
   w.scratch.resize(static_cast<std::size_t>(keys));
   w.out.resize(static_cast<std::size_t>(value_dim));
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
@@ -175,6 +164,10 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
           (p.variants & ATTEST_SINK) == 0
               ? minus_infinity
               : static_cast<Real>(load_element(p.sink.data, static_cast<DType>(p.sink.dtype), h * p.sink.stride[0]));
+      const Real slope =
+          slopes ? static_cast<Real>(static_cast<const float*>(
+                       p.alibi_slopes.data)[offset_in(p.alibi_slopes, p.alibi_slopes.shape[0] == 1 ? 0 : b, h)])
+                 : Real{0};
       find_ranges(p, b, w.ranges);
       std::int64_t next = 0;
       const auto pad_up_to = [&](std::int64_t row) {
@@ -186,16 +179,36 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
         for (std::int64_t i = 0; i < range.queries; ++i, ++next) {
           Real lse = 0;
           const bool sees = load_mask(p, b, h, range, i, w);
+          const std::int64_t position = aligned_bottom_right(p) ? i + range.keys - range.queries : i;
+          const Real shift = slope_form == SlopeForm::distance ? Real{0} : slope * static_cast<Real>(position);
+          // A sink is larger by what all scores of its row are.
+          const Real own_sink = shift == 0 ? sink : sink + shift;
           if (sees) {
             if (drops) load_kept(p, b, h, range, i, w);
-            kernel({range.keys, head_dim, value_dim, w.q.data() + next * head_dim,
-                    w.k.data() + range.first_key * head_dim, w.v.data() + range.first_key * value_dim, w.visible.data(),
-                    has_bias ? w.bias.data() : nullptr, sink, softcap, drops ? w.kept.data() : nullptr, gain,
-                    static_cast<Real>(p.scale), p.mask_convention == ATTEST_MASK_PRE_SCALE, w.scratch.data(),
-                    w.out.data(), &lse});
+            kernel({range.keys,
+                    head_dim,
+                    value_dim,
+                    w.q.data() + next * head_dim,
+                    w.k.data() + range.first_key * head_dim,
+                    w.v.data() + range.first_key * value_dim,
+                    w.visible.data(),
+                    has_bias ? w.bias.data() : nullptr,
+                    own_sink,
+                    softcap,
+                    drops ? w.kept.data() : nullptr,
+                    gain,
+                    slope,
+                    slope_form,
+                    position,
+                    static_cast<Real>(p.scale),
+                    p.mask_convention == ATTEST_MASK_PRE_SCALE,
+                    w.scratch.data(),
+                    w.out.data(),
+                    &lse});
+            if (!form.lse_of_columns) lse -= shift;
           } else if (sink != minus_infinity) {
             std::fill(w.out.begin(), w.out.end(), Real{0});
-            lse = sink;
+            lse = form.lse_of_columns ? own_sink : sink;
           } else {
             const Real nan = std::numeric_limits<Real>::quiet_NaN();
             std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
@@ -209,9 +222,9 @@ void for_each_row(const attest_problem& given, attest_result& result, NoKey no_k
   }
 }
 
-template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F64>&));
-template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F32>&));
-template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F16>&));
-template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<BF16>&));
+template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
+template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));
+template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F16>&));
+template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<BF16>&));
 
 }  // namespace attest

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 
+#include "core/kernel/arithmetic.h"
 #include "core/kernels/formats.h"
 
 namespace attest {
@@ -28,6 +30,9 @@ struct Row {
   Real softcap;                 ///< c: scaled products t are c tanh(t/c); 0: t
   const std::uint8_t* kept;     ///< [N]: 0 drops the weight of a key once it has been summed; nullptr: none is
   Real gain;                    ///< multiplies the weights that are kept, 1/(1 - p); 1: nothing is dropped
+  Real slope;                   ///< m: what is added to a score is m*slope_unit(j); 0: nothing
+  SlopeForm slope_form;         ///< divided or not it is the column's
+  std::int64_t position;        ///< p of the row
   Real scale;                   ///< rounded to Real
   bool pre_scale;               ///< scale*(q.k + b) instead of scale*q.k + b
   Real* scratch;                ///< [N], for scores or weights
@@ -43,6 +48,19 @@ struct Row {
   }
   /// The score of key j by the mask convention.
   [[nodiscard]] Real score(std::int64_t j) const {
+    const Real s = score_without_slope(j);
+    return slope == 0 ? s : s + slope * slope_unit(j);
+  }
+  /// -|p - j|, or j, which is as good under a causal form: all scores of the row are then larger by m*p.
+  [[nodiscard]] Real slope_unit(std::int64_t j) const {
+    return static_cast<Real>(slope_form == SlopeForm::distance ? -std::abs(position - j) : j);
+  }
+  [[nodiscard]] const Real* value(std::int64_t j) const { return v + j * value_dim; }
+  /// Is the weight of a visible key dropped? Its value is then read by nobody.
+  [[nodiscard]] bool drops(std::int64_t j) const { return kept != nullptr && kept[j] == 0; }
+
+ private:
+  [[nodiscard]] Real score_without_slope(std::int64_t j) const {
     if (softcap > 0) {
       const Real t = softcap * std::tanh(scale * product(j) / softcap);
       return bias == nullptr ? t : t + bias[j];
@@ -50,24 +68,28 @@ struct Row {
     if (bias == nullptr) return scale * product(j);
     return pre_scale ? scale * (product(j) + bias[j]) : scale * product(j) + bias[j];
   }
-  [[nodiscard]] const Real* value(std::int64_t j) const { return v + j * value_dim; }
-  /// Is the weight of a visible key dropped? Its value is then read by nobody.
-  [[nodiscard]] bool drops(std::int64_t j) const { return kept != nullptr && kept[j] == 0; }
 };
 
 /// What a kernel answers for a row that sees no key: NaN throughout, or zeros with lse -inf.
 enum class NoKey { nan, zero };
 
+/// What differs from kernel to kernel beside the rows themselves.
+struct RowForm {
+  NoKey no_key = NoKey::nan;
+  SlopeForm slopes = SlopeForm::distance;  ///< under a causal form
+  bool lse_of_columns = false;             ///< log-sum-exps are returned as that form has them
+};
+
 /// Calls `kernel` for every row of a problem whose tensors have the format's dtype (out may have another: each element
 /// is rounded to it once) and any strides. Rows are independent of each other, whatever their number and order. Those
 /// of no sequence are 0.
 template <class Format>
-void for_each_row(const attest_problem& problem, attest_result& result, NoKey no_key,
+void for_each_row(const attest_problem& problem, attest_result& result, const RowForm& form,
                   void (*kernel)(const Row<Format>&));
 
-extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F64>&));
-extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F32>&));
-extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<F16>&));
-extern template void for_each_row(const attest_problem&, attest_result&, NoKey, void (*)(const Row<BF16>&));
+extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
+extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));
+extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F16>&));
+extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<BF16>&));
 
 }  // namespace attest

@@ -127,7 +127,9 @@ class AttentionJudge {
   [[nodiscard]] bool alarmed() const { return options_.alarm_probability > 0; }
 
   [[nodiscard]] Sight sight_of(std::int64_t i) const { return sight(head_.sight_rule, i, head_.queries, head_.keys); }
+  /// Of rows that differ: with a slope no two have one position.
   [[nodiscard]] bool same_sight(std::int64_t i, std::int64_t j) const {
+    if (head_.slope != 0) return false;
     const Sight one = sight_of(i), other = sight_of(j);
     return one.first == other.first && one.last == other.last;
   }

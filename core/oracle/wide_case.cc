@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/problem/fields.h"
+#include "core/problem/score.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/flint_caches.h"
@@ -42,12 +43,15 @@ WideMatrix WideCase::rows_of(const Tensor& a, std::int64_t page, std::int64_t ze
 void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t i, bool appended) const {
   const std::int64_t N = keys_of(c_);
   const bool adds = c_.mask().present() && c_.mask().dtype() != DType::boolean;
+  const double slope = slope_of(c_, b, h);
   p.i = i;
-  p.visible.clear(), p.bias.clear();
+  p.slope = slope;
+  p.visible.clear(), p.bias.clear(), p.away.clear();
   for (std::int64_t j = 0; j < N; ++j) {
     if (hidden(c_, b, h, i, j)) continue;
     p.visible.push_back(j);
-    if (adds) p.bias.push_back(bias_of(c_, b, h, i, j));
+    if (adds) p.bias.push_back(mask_entry(c_.mask(), b, h, i, j));
+    if (slope != 0) p.away.push_back(distance_of(c_, b, i, j));
   }
   p.values.clear();
   if (c_[Slot::keep].present())
@@ -58,6 +62,7 @@ void WideCase::see(WideProblem& p, std::int64_t b, std::int64_t h, std::int64_t 
   if (c_[Slot::keep].present()) p.values.push_back(N);
   p.visible.push_back(N);
   if (adds) p.bias.push_back(0);
+  if (slope != 0) p.away.push_back(0);
 }
 
 void WideCase::evaluate_attention(long bits, const Visit& visit) {
@@ -65,7 +70,7 @@ void WideCase::evaluate_attention(long bits, const Visit& visit) {
   WideProblem p{.dk = c_.q().shape()[3],
                 .dv = c_.v().shape()[3],
                 .scale = c_.scale,
-                .convention = c_.mask_convention,
+                .convention = convention_of(c_),
                 .softcap = c_.softcap,
                 .dropout_p = c_.dropout_p};
   const std::int64_t zeros = c_[Slot::sink].present() || c_[Slot::keep].present() ? 1 : 0;

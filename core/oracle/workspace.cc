@@ -20,7 +20,10 @@ Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithm
                                  .sink = c[Slot::sink].present() ? std::optional(c[Slot::sink].dtype()) : std::nullopt,
                                  .softcap = c.softcap,
                                  .drops = c[Slot::keep].present(),
-                                 .dropout_p = c.dropout_p});
+                                 .dropout_p = c.dropout_p,
+                                 .slope = head.slope,
+                                 .most_distance = static_cast<double>(head.queries + head.keys),
+                                 .causal = c.causal != Causal::none});
 }
 
 }  // namespace attest::detail

@@ -114,7 +114,7 @@ void take_tensors(Case& c, std::vector<std::pair<std::string, Tensor>>& tensors)
     const auto slot = named<Slot>(name);
     if (!slot || std::ranges::find(known, name) == known.end()) {
       throw UsageError(fmt::format("holds a tensor {}, which {} does not take{}", in_quotes(name), name_of(c.operation),
-                                   suggestion(name, known)));
+                                   suggestion(name, known, known.size())));
     }
     c[*slot] = std::move(tensor);
   }

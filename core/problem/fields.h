@@ -66,7 +66,8 @@ enum class Content : std::uint8_t {
   length,  ///< i32: how many of an axis there are, from 0 to all
   start,   ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
   place,   ///< i32: where something lies in a cache, from 0; where nothing is read, anything
-  choice   ///< bool, 0 or 1
+  choice,  ///< bool, 0 or 1
+  slope    ///< f32: finite
 };
 /// Is its content whole numbers about an axis, which change with what is left of the axis?
 [[nodiscard]] constexpr bool counts(Content content) {
@@ -92,7 +93,7 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
     sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"},
-    dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"};
+    dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"}, alibi_variant{"alibi", ATTEST_ALIBI, "ALiBi slopes"};
 
 struct TensorField {
   Slot slot;
@@ -136,7 +137,7 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using P = attest_problem;
   using H = attest_multihead_problem;
   constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start,
-                    place = Content::place, logit = Content::logit, choice = Content::choice;
+                    place = Content::place, logit = Content::logit, choice = Content::choice, slope = Content::slope;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
   return std::array<TensorField, slot_count>{{
@@ -166,6 +167,13 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
       {Slot::v_new, input, optional({batch, kv_heads, appended, dv}), {}, &P::v_new, nullptr, append_variant},
       {Slot::sink, logit, optional({heads}), {}, &P::sink, nullptr, sink_variant},
       {Slot::keep, choice, mask, {}, &P::keep, nullptr, dropout_variant},
+      {Slot::alibi_slopes,
+       slope,
+       fields_detail::axes(false, 1, {batch, heads}),
+       {},
+       &P::alibi_slopes,
+       nullptr,
+       alibi_variant},
   }};
 }();
 
@@ -204,6 +212,8 @@ struct ScalarField {
   Variant variant{};
   /// Says how its variant's other arguments are meant, and nothing by itself.
   bool is_detail = false;
+  /// A detail of this one too.
+  Variant also_of{};
   /// The axes near whose lengths a number is worth drawing.
   std::array<Axis, 2> near{};
   int near_count = 0;
@@ -212,6 +222,10 @@ struct ScalarField {
 
   [[nodiscard]] constexpr bool is_original() const { return variant.name.empty(); }
 
+  /// Does it belong to the variant?
+  [[nodiscard]] constexpr bool is_of(std::string_view asked) const {
+    return variant.name == asked || (!also_of.name.empty() && also_of.name == asked);
+  }
   [[nodiscard]] constexpr bool is_of(Operation operation) const {
     return of == Operations::both || (of == Operations::attention) == (operation == Operation::attention);
   }
@@ -267,7 +281,8 @@ inline constexpr std::tuple scalar_fields{
                         .neutral = Causal::none,
                         .in_attention = &attest_problem::alignment,
                         .variant = window_variant,
-                        .is_detail = true},
+                        .is_detail = true,
+                        .also_of = alibi_variant},
     ScalarField<double>{.name = "softcap",
                         .of = Operations::attention,
                         .member = &Problem::softcap,
@@ -347,7 +362,7 @@ template <class Packed>
   for_each_scalar(attention ? Operation::attention : Operation::multihead,
                   [&]<class Value>(const ScalarField<Value>& field) {
                     using InC = typename ScalarField<Value>::InC;
-                    if (!field.is_original() && (field.variant.bit & bits) == 0) return;
+                    if (!field.is_original() && ((field.variant.bit | field.also_of.bit) & bits) == 0) return;
                     if constexpr (attention) {
                       problem.*field.in_attention = static_cast<InC>(c.*field.member);
                     } else {

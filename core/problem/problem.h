@@ -62,16 +62,17 @@ enum class Slot {
   k_new,
   v_new,
   sink,
-  keep
+  keep,
+  alibi_slopes
 };
-inline constexpr int slot_count = 26, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 27, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q",           "k",          "v",        "mask",      "w_q",      "w_k",        "w_v",
-      "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",     "bias_v",
-      "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table", "page_table_v",
-      "cache_index", "k_new",      "v_new",    "sink",      "keep"};
+      "q",           "k",          "v",        "mask",      "w_q",      "w_k",         "w_v",
+      "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",      "bias_v",
+      "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table",  "page_table_v",
+      "cache_index", "k_new",      "v_new",    "sink",      "keep",     "alibi_slopes"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -83,7 +84,8 @@ struct Words<Slot> {
 /// cache, and change nothing of what they are (kv_cache.h). k_new and v_new are there where a kernel is called alone: a
 /// problem has its new keys among the others, and says how many there are. sink [heads] is a score without a key, for
 /// each head: e^sink joins the sum of the weights of each of its rows, as a key's of value 0 would. keep [batch|1,
-/// heads|1, M, N] says which weights are dropped, where it is 0, once they are normalised.
+/// heads|1, M, N] says which weights are dropped, where it is 0, once they are normalised. alibi_slopes [batch|1,
+/// heads] takes slope |p - j| from the score of key j in a row whose position is p (sight.h).
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -93,8 +95,8 @@ struct Problem {
   std::int32_t heads = 1;  ///< of multihead; attention reads it off q
   /// A row whose position is p sees keys p - window_left to p + window_right, both inclusive; -1: without an end.
   std::int64_t window_left = -1, window_right = -1;
-  /// What the position of row i is, where a window asks: i, or i + N - M. As causal, where that is not none; none
-  /// without a window.
+  /// What the position of row i is, where a window or slopes ask: i, or i + N - M. As causal, where that is not none;
+  /// none where neither does.
   Causal alignment = Causal::none;
   /// c: a scaled product t is c tanh(t/c) before a mask is added to it; 0: t itself.
   double softcap = 0;

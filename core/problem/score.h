@@ -24,9 +24,15 @@ template <class T>
   return softcap == 0 ? t : softcap * std::tanh(t / softcap);
 }
 
-/// The score in a problem with a cap: what goes with one is added after the scale.
+/// When what is added to the scores of a problem is added: with a cap or slopes after the scale, whatever is said of a
+/// mask that is not there.
+[[nodiscard]] inline MaskConvention convention_of(const Problem& c) {
+  return c.softcap > 0 || c[Slot::alibi_slopes].present() ? MaskConvention::post_scale : c.mask_convention;
+}
+
+/// The score of a product in a problem.
 [[nodiscard]] inline double score_in(const Problem& c, double qk, double added) {
-  if (c.softcap == 0) return score(qk, added, c.scale, c.mask_convention);
+  if (c.softcap == 0) return score(qk, added, c.scale, convention_of(c));
   return capped(c.scale * qk, c.softcap) + added;
 }
 

@@ -1,6 +1,7 @@
 #include "core/problem/sight.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -9,7 +10,7 @@
 namespace attest {
 
 void settle_alignment(Problem& c) {
-  if (c.window_left < 0 && c.window_right < 0)
+  if (c.window_left < 0 && c.window_right < 0 && !c[Slot::alibi_slopes].present())
     c.alignment = Causal::none;
   else if (c.causal != Causal::none)
     c.alignment = c.causal;
@@ -58,9 +59,26 @@ bool hidden(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_
   return !own || hidden_in(c, *own, head, i, j);
 }
 
+double slope_of(const Problem& c, std::int64_t batch, std::int64_t head) {
+  const Tensor& slopes = c[Slot::alibi_slopes];
+  return slopes.present() ? slopes.at(slopes.shape()[0] == 1 ? 0 : batch, head) : 0.0;
+}
+
+double distance_of(const Problem& c, std::int64_t batch, std::int64_t i, std::int64_t j) {
+  const std::optional<Sequence> own = sequence_at(c, batch, i);
+  if (!own) return 0;
+  const std::int64_t p = position(sight_rule(c), i - own->first_query, own->queries, own->keys);
+  return static_cast<double>(std::abs(p - (j - own->first_key)));
+}
+
+double slope_term(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
+  return -slope_of(c, batch, head) * distance_of(c, batch, i, j);
+}
+
 double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {
   const Tensor& mask = c.mask();
-  return mask.present() && mask.dtype() != DType::boolean ? mask_entry(mask, batch, head, i, j) : 0.0;
+  const double entry = mask.present() && mask.dtype() != DType::boolean ? mask_entry(mask, batch, head, i, j) : 0.0;
+  return c[Slot::alibi_slopes].present() ? entry + slope_term(c, batch, head, i, j) : entry;
 }
 
 bool keeps(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j) {

@@ -27,21 +27,27 @@ struct SightRule {
   return {.causal = c.causal, .window_left = c.window_left, .window_right = c.window_right, .alignment = c.alignment};
 }
 
-/// Row i of the `rows` of a sequence (sequences.h). Its position is i, or, counted from the last of `keys` (000), i +
-/// keys - rows. Causal: it sees keys up to its position; a window: those from position - window_left to position +
-/// window_right, both inclusive.
+/// The position of row i of the `rows` of a sequence (sequences.h): i, or, counted from the last of `keys` (000), i +
+/// keys - rows.
+[[nodiscard]] inline std::int64_t position(const SightRule& rule, std::int64_t i, std::int64_t rows,
+                                           std::int64_t keys) {
+  const Causal counted = rule.causal != Causal::none ? rule.causal : rule.alignment;
+  return counted == Causal::bottom_right ? i + keys - rows : i;
+}
+
+/// What row i of the `rows` of a sequence sees. Causal: it sees keys up to its position; a window: those from position
+/// - window_left to position + window_right, both inclusive.
 [[nodiscard]] inline Sight sight(const SightRule& rule, std::int64_t i, std::int64_t rows, std::int64_t keys) {
-  const bool causal = rule.causal != Causal::none;
-  const std::int64_t p = (causal ? rule.causal : rule.alignment) == Causal::bottom_right ? i + keys - rows : i;
-  std::int64_t first = 0, last = causal ? p + 1 : keys;
+  const std::int64_t p = position(rule, i, rows, keys);
+  std::int64_t first = 0, last = rule.causal != Causal::none ? p + 1 : keys;
   if (rule.window_left >= 0) first = p - rule.window_left;
   if (rule.window_right >= 0) last = std::min(last, p + rule.window_right + 1);
   last = std::clamp<std::int64_t>(last, 0, keys);
   return {std::clamp<std::int64_t>(first, 0, last), last};
 }
 
-/// Makes the alignment what the causal form and the window ask of it: as the causal form where there is one, as it is
-/// or from the top left where there is none, and none where there is no window.
+/// Makes the alignment what the causal form, the window and the slopes ask of it: as the causal form where there is
+/// one, as it is or from the top left where there is none, and none where there is neither a window nor a slope.
 void settle_alignment(Problem& c);
 
 [[nodiscard]] std::int64_t batch_of(const Problem& c);
@@ -60,7 +66,17 @@ void settle_alignment(Problem& c);
 /// A mask's entry. An extent of 1 serves every batch entry, or every head.
 [[nodiscard]] double mask_entry(const Tensor& mask, std::int64_t batch, std::int64_t head, std::int64_t i,
                                 std::int64_t j);
-/// The additive mask's entry of row `i` and key `j`; 0 where there is none, or a boolean one.
+/// The slope of a head; 0: none.
+[[nodiscard]] double slope_of(const Problem& c, std::int64_t batch, std::int64_t head);
+/// |p - j| of the position p of row `i` and of key `j`, which are of one sequence; 0 where the row is of none.
+[[nodiscard]] double distance_of(const Problem& c, std::int64_t batch, std::int64_t i, std::int64_t j);
+/// What the slope of its head adds to the score of row `i` and key `j`, which are of one sequence: -slope |p - j|,
+/// exact up to distances of
+/// 2^29, as a slope has 24 bits and a double 53.
+[[nodiscard]] double slope_term(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i,
+                                std::int64_t j);
+/// What is added to the score of row `i` and key `j`, which are of one sequence, rounded once: the additive mask's
+/// entry, 0 where there is none, or a boolean one, and what the slope of the head says.
 [[nodiscard]] double bias_of(const Problem& c, std::int64_t batch, std::int64_t head, std::int64_t i, std::int64_t j);
 
 /// Is the weight of key `j` in row `i` kept, whether the row sees it or not? All are where nothing is dropped.

@@ -183,19 +183,24 @@ void validate_arguments(const Problem& c) {
 }
 
 void validate_alignment(const Problem& c) {
-  const bool window = has_variant(c, window_variant.name);
-  if (!window && c.alignment != Causal::none)
-    refuse("alignment is {} without a window; it says where a window's positions count from", name_of(c.alignment));
-  if (window && c.alignment == Causal::none)
-    refuse("a window is without an alignment; it is \"top-left\" or \"bottom-right\"");
-  if (window && c.causal != Causal::none && c.alignment != c.causal)
-    refuse("alignment is {} and causal {}; a window counts positions as the causal form does", name_of(c.alignment),
-           name_of(c.causal));
+  const bool window = has_variant(c, window_variant.name), asked = window || c[Slot::alibi_slopes].present();
+  const std::string_view by = window ? "a window" : "alibi_slopes";
+  if (!asked && c.alignment != Causal::none)
+    refuse("alignment is {} without a window or alibi_slopes; it says where their positions count from",
+           name_of(c.alignment));
+  if (asked && c.alignment == Causal::none)
+    refuse("{} is without an alignment; it is \"top-left\" or \"bottom-right\"", by);
+  if (asked && c.causal != Causal::none && c.alignment != c.causal)
+    refuse("alignment is {} and causal {}; {} counts positions as the causal form does", name_of(c.alignment),
+           name_of(c.causal), by);
 }
 
-void validate_softcap(const Problem& c) {
+void validate_convention(const Problem& c) {
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
-  if (c.softcap == 0 || !additive || c.mask_convention == MaskConvention::post_scale) return;
+  if (!additive || c.mask_convention == MaskConvention::post_scale) return;
+  if (c[Slot::alibi_slopes].present())
+    refuse("alibi_slopes is present beside a pre-scale mask; slopes and masks are added after the scale");
+  if (c.softcap == 0) return;
   refuse("softcap is {} beside a pre-scale mask; a cap is of the scaled product alone, and masks are added after it",
          c.softcap);
 }
@@ -358,6 +363,8 @@ void validate_elements(const Case& c) {
       continue;
     }
     if (field.content == Content::place) continue;
+    if (field.content == Content::slope && t.dtype() != DType::f32)
+      refuse("{} is {}; it must be f32", field.name(), name_of(t.dtype()));
     if (field.content == Content::logit) {
       validate_logit(field, t);
       continue;
@@ -366,7 +373,8 @@ void validate_elements(const Case& c) {
       validate_counts(t, field, extents[static_cast<std::size_t>(field.counted)]);
       continue;
     }
-    const bool has_own = c.operation == Operation::attention && (field.slot == Slot::k || field.slot == Slot::v);
+    const bool has_own = c.operation == Operation::attention &&
+                         (field.slot == Slot::k || field.slot == Slot::v || field.content == Content::slope);
     if (has_own && !is_floating(t.dtype()))
       refuse("{} is {}; it must be of a floating dtype", field.name(), name_of(t.dtype()));
     if (!has_own && t.dtype() != c.dtype()) {
@@ -379,7 +387,7 @@ void validate_elements(const Case& c) {
     if (found < 0) continue;
     refuse("{} holds {} at {}; {}", field.name(), t[found], index_text(found, t.shape()),
            is_input ? "inputs are finite unless the metadata says \"non_finite\": \"yes\""
-                    : "weights and biases are finite");
+                    : "weights, biases and slopes are finite");
   }
 }
 
@@ -407,7 +415,7 @@ void validate(const Case& c) {
   validate_scale(c);
   validate_arguments(c);
   validate_alignment(c);
-  validate_softcap(c);
+  validate_convention(c);
   validate_dropout(c);
   validate_elements(c);
   validate_left_pad(c);

@@ -99,6 +99,10 @@ Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value) {
   return c;
 }
 
+Tensor first_row(const Tensor& tensor) {
+  return mapped(Tensor(tensor.dtype(), tensor.shape().with(0, 1)), [&](std::int64_t e, double) { return tensor[e]; });
+}
+
 Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value) {
   for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e, tensor[e]));
   return tensor;

@@ -30,6 +30,8 @@ void drop_positions(Case& c);
 /// Sets the mask entry (i, s) of every batch entry and head (of every row where i < 0); the mask is written out first.
 [[nodiscard]] Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value);
 
+/// The first entry of the leading axis, which is then 1 long.
+[[nodiscard]] Tensor first_row(const Tensor& tensor);
 /// Element by element: tensor[e] = value(e, old), rounded once to its dtype.
 [[nodiscard]] Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value);
 

@@ -86,6 +86,8 @@ Case joined_case(const Case& c, const Joined& j, const std::vector<Sequence>& of
   one[Slot::v] = rows_at(c.v(), j.keys);
   one[Slot::q_starts] = whole_numbers(j.q_starts);
   one[Slot::kv_starts] = whole_numbers(j.kv_starts);
+  // What is packed is one entry of a batch.
+  if (c[Slot::alibi_slopes].present()) one[Slot::alibi_slopes] = first_row(c[Slot::alibi_slopes]);
   for (const Slot slot : masks) {
     const Tensor& mask = c[slot];
     if (!mask.present()) continue;

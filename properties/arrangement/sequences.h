@@ -19,8 +19,8 @@ namespace attest {
 [[nodiscard]] Case with_sequences(const Case& c, const Indices& chosen);
 
 /// The sequences one after another in a batch of 1, with the last so many rows and keys of the first entry behind them
-/// as slack. Where one sequence meets another's keys the mask hides and adds nothing, and nothing is dropped. Of a case
-/// of lengths, or of none, whose sequences its batch entries are then.
+/// as slack. Where one sequence meets another's keys the mask hides and adds nothing, and nothing is dropped. All have
+/// the slopes of the first one. Of a case of lengths, or of none, whose sequences its batch entries are then.
 [[nodiscard]] Case packed(const Case& c, std::int64_t slack_queries = 0, std::int64_t slack_keys = 0);
 /// The sequences as a batch with lengths, the rows and keys behind each of them as 0.
 [[nodiscard]] Case padded(const Case& c);

@@ -104,6 +104,19 @@ std::string misses_dropout(const Case& c) {
   return c[Slot::keep].present() ? "" : "has no mask of dropped weights; the theorem is about one";
 }
 
+std::string misses_own_dropout(const Case& c) {
+  return draws_own_dropout(c) ? "" : "has no mask of dropped weights for the kernel to draw; the theorem is about one";
+}
+
+std::string misses_alibi(const Case& c) {
+  return c[Slot::alibi_slopes].present() ? "" : "has no slopes; the theorem is about them";
+}
+
+std::string misses_bottom_right_positions(const Case& c) {
+  if ((c.causal != Causal::none ? c.causal : c.alignment) == Causal::bottom_right) return {};
+  return "has positions that do not count from the last key; the theorem is about those that do";
+}
+
 std::string misses_added_after_scale(const Case& c) {
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
   if (!additive || c.mask_convention == MaskConvention::post_scale) return {};
@@ -473,6 +486,10 @@ constexpr Hypothesis no_window{"no-window", "no window", misses_no_window};
 constexpr Hypothesis sink{"sink", "a sink", misses_sink};
 constexpr Hypothesis softcap{"softcap", "a softcap", misses_softcap};
 constexpr Hypothesis dropout{"dropout", "a mask of dropped weights", misses_dropout};
+constexpr Hypothesis own_dropout{"own-dropout", "a mask of dropped weights that the kernel draws", misses_own_dropout};
+constexpr Hypothesis alibi{"alibi", "slopes", misses_alibi};
+constexpr Hypothesis bottom_right_positions{"bottom-right-positions", "positions that count from the last key",
+                                            misses_bottom_right_positions};
 constexpr Hypothesis added_after_scale{"added-after-scale", "no pre-scale mask", misses_added_after_scale};
 constexpr Hypothesis window_and_more{"window-and-more", "a window beside a mask or a causal form",
                                      misses_window_and_more};
@@ -573,12 +590,14 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &a_query_and_a_key,
                                      &added_after_scale,
                                      &additive_mask,
+                                     &alibi,
                                      &another_row,
                                      &at_most_64_columns,
                                      &bias_kv,
                                      &biases,
                                      &boolean_mask,
                                      &bottom_right_form,
+                                     &bottom_right_positions,
                                      &bottom_right_sequence,
                                      &cache_rows,
                                      &causal_form,
@@ -627,6 +646,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &only_hides,
                                      &other_strides,
                                      &output_projection,
+                                     &own_dropout,
                                      &packed,
                                      &padding,
                                      &page_tail,

@@ -105,7 +105,11 @@ extern const Hypothesis added_after_scale;  ///< no additive mask that is scaled
 // Caps.
 extern const Hypothesis softcap;  ///< a cap of scores
 // Dropout.
-extern const Hypothesis dropout;  ///< a mask of dropped weights, which the problem gives
+extern const Hypothesis dropout;      ///< a mask of dropped weights, which the problem gives
+extern const Hypothesis own_dropout;  ///< a mask of dropped weights, which the kernel draws
+// Slopes.
+extern const Hypothesis alibi;                   ///< slopes
+extern const Hypothesis bottom_right_positions;  ///< positions that count from the last key, by a causal form or not
 // Sequences.
 extern const Hypothesis sequences;              ///< lengths, or packed sequences
 extern const Hypothesis packed;                 ///< packed sequences

@@ -92,6 +92,9 @@ struct Property {
 [[nodiscard]] std::span<const Property> sink_properties();
 [[nodiscard]] std::span<const Property> softcap_properties();
 [[nodiscard]] std::span<const Property> dropout_properties();
+[[nodiscard]] std::span<const Property> alibi_properties();
+[[nodiscard]] std::span<const Property> alibi_weight_properties();
+[[nodiscard]] std::span<const Property> drawn_dropout_properties();
 [[nodiscard]] std::span<const Property> sequence_properties();
 [[nodiscard]] std::span<const Property> cache_properties();
 [[nodiscard]] std::span<const Property> append_properties();

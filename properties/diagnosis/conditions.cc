@@ -353,6 +353,46 @@ std::vector<std::string> traits_of_dropout(const Case& c) {
   return words;
 }
 
+std::vector<std::string> traits_of_alibi(const Case& c) {
+  const Tensor& slopes = c[Slot::alibi_slopes];
+  if (!slopes.present()) return {"no slopes"};
+  const Extents e = extents_of(c);
+  const bool causal = c.causal != Causal::none;
+  const Causal aligned = causal ? c.causal : c.alignment;
+  std::vector<std::string> words{"slopes", causal ? "slopes beside a causal form" : "slopes and no causal form",
+                                 c.mask().present() ? "slopes beside a mask" : "slopes and no mask",
+                                 e.queries == 1 ? "slopes and one query" : "slopes and more than one query",
+                                 fmt::format("slopes aligned {}", name_of(aligned))};
+  if (c.mask().present() && c.mask().dtype() != DType::boolean) words.emplace_back("slopes beside an additive mask");
+  if (has_variant(c, window_variant.name)) words.emplace_back("slopes beside a window");
+  if (c.softcap > 0) words.emplace_back("slopes beside a softcap");
+  if (c[Slot::sink].present()) words.emplace_back("slopes beside a sink");
+  if (has_variant(c, dropout_variant.name)) words.emplace_back("slopes beside dropout");
+  if (has_sequences(c)) words.emplace_back("slopes beside sequences of lengths of their own");
+  bool negative = false, zero = false, odd = false, differ = false;
+  for (const double slope : slopes.to_doubles()) {
+    int exponent = 0;
+    negative = negative || slope < 0, zero = zero || slope == 0, differ = differ || slope != slopes[0];
+    odd = odd || (slope != 0 && std::frexp(std::fabs(slope), &exponent) != 0.5);
+  }
+  if (negative) words.emplace_back("a slope below 0");
+  if (zero) words.emplace_back("a slope of 0");
+  if (odd) words.emplace_back("a slope that is no power of 2");
+  if (differ) words.emplace_back("slopes that differ");
+  if (slopes.shape()[0] > 1) words.emplace_back("slopes of every batch entry's own");
+  if (e.heads > 1) words.emplace_back("slopes and more than one head");
+  if (e.heads != e.kv_heads) words.emplace_back("slopes and grouped heads");
+  if (e.heads > 0 && !std::has_single_bit(static_cast<std::uint64_t>(e.heads)))
+    words.emplace_back("slopes and a number of heads that is no power of 2");
+  if (e.queries != e.keys) {
+    words.emplace_back("slopes and M != N");
+    words.push_back(fmt::format("slopes aligned {} and M != N", name_of(aligned)));
+  }
+  if (e.queries > e.keys) words.emplace_back("slopes and more queries than keys");
+  if (e.keys > 256) words.emplace_back("slopes and more than 256 keys");
+  return words;
+}
+
 std::vector<std::string> traits_of_sequences(const Case& c) {
   const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
   if (!has_sequences(c)) return {"batch entries as long as each other"};
@@ -407,6 +447,8 @@ Traits traits_of(const Case& c) {
     for (std::string& words : traits_of_softcap(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_dropout(c)) add(std::move(words));
+  if (c.operation == Operation::attention)
+    for (std::string& words : traits_of_alibi(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (std::string& words : traits_of_sequences(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");

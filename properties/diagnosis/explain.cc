@@ -196,16 +196,40 @@ std::vector<Change> places_of_dropout(const Arithmetic& declared) {
   return changes;
 }
 
-/// What the two differ in that is stated with a variant, as JSON of "variants"; empty: nothing.
-std::string difference_of_variants(const Arithmetic& declared, const Arithmetic& changed) {
-  if (changed.dropout == declared.dropout) return {};
-  return fmt::format(R"({{"{}":{{"applied":"{}"}}}})", dropout_variant.name, name_of(changed.dropout));
+/// Other forms of what a slope adds under a causal form.
+std::vector<Change> forms_of_slopes(const Arithmetic& declared) {
+  struct Form {
+    SlopeForm form;
+    std::string_view words;
+  };
+  constexpr Form forms[] = {
+      {SlopeForm::distance, "-slope·|p - j| added to scores"},
+      {SlopeForm::column, "slope·j added to scores under a causal form"},
+      {SlopeForm::column_divided, "slope·j added under a causal form, divided by what the sum is multiplied by"}};
+  std::vector<Change> changes;
+  for (const auto& [form, words] : forms) {
+    if (form == declared.slopes) continue;
+    changes.push_back({fmt::format("{} (\"form\": \"{}\" of alibi)", words, name_of(form)),
+                       [form](Arithmetic& a) { a.slopes = form; }});
+  }
+  return changes;
 }
 
-/// Does the kernel answer the case right where nothing is dropped? Of a case that drops something.
-bool is_right_without_dropout(Kernel& kernel, const Case& c) {
+/// What the two differ in that is stated with a variant, as JSON of "variants"; empty: nothing.
+std::string difference_of_variants(const Arithmetic& declared, const Arithmetic& changed) {
+  nlohmann::ordered_json difference;
+  const auto state = [&](const Variant& variant, const char* key, std::string_view word) {
+    difference[std::string(variant.name)][key] = word;
+  };
+  if (changed.dropout != declared.dropout) state(dropout_variant, "applied", name_of(changed.dropout));
+  if (changed.slopes != declared.slopes) state(alibi_variant, "form", name_of(changed.slopes));
+  return difference.is_null() ? std::string() : difference.dump();
+}
+
+/// Does the kernel answer the case right without the variant? Of a case that has it.
+bool is_right_without(Kernel& kernel, const Case& c, std::string_view variant) {
   Case plain = c;
-  drop_variant(plain, dropout_variant.name);
+  drop_variant(plain, variant);
   if (!why_unsupported(kernel.manifest(), plain).empty()) return false;
   const Reply reply = kernel.run(plain);
   return reply.status == CallStatus::ok &&
@@ -275,7 +299,14 @@ class Search {
   [[nodiscard]] bool is_of_dropout() {
     return std::ranges::all_of(cases_, [&](const Wrong& one) {
       const Case& c = one.found->value;
-      return c[Slot::keep].present() && c.dropout_p > 0 && is_right_without_dropout(kernel_, c);
+      return c[Slot::keep].present() && c.dropout_p > 0 && is_right_without(kernel_, c, dropout_variant.name);
+    });
+  }
+  /// Whether it is slopes that are wrong: every case has some, and is right without.
+  [[nodiscard]] bool is_of_slopes() {
+    return std::ranges::all_of(cases_, [&](const Wrong& one) {
+      const Case& c = one.found->value;
+      return c[Slot::alibi_slopes].present() && is_right_without(kernel_, c, alibi_variant.name);
     });
   }
 
@@ -383,6 +414,8 @@ std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> ca
   // A 1/(1 - p) that is rounded looks as weights of a narrower format do, which would say of cases without dropout what
   // they refute.
   if (search.is_of_dropout()) return search.sufficient(places_of_dropout(search.declared()));
+  // What slope·j is rounded by looks as scores of a narrower format do.
+  if (search.is_of_slopes()) return search.sufficient(forms_of_slopes(search.declared()));
   const bool capped = std::ranges::any_of(cases, [](const BeyondBound& one) { return one.value.softcap > 0; });
   const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared(), capped));
   const std::vector<Change> rearranged = search.unrefuted(rearrangements(search.declared()));

@@ -45,7 +45,8 @@ struct Explanation {
 /// it is no matter of precision. All cases are of one dtype that the manifest lists, and there is one at least. Cases
 /// that hold when they are run again explain nothing and are passed over. Runs the kernel on every case up to some
 /// hundred times. Where every case divides what dropout keeps, and is right where nothing is dropped, the arithmetic of
-/// weights and sums is none to explain it by: then the only changes are other places for that division.
+/// weights and sums is none to explain it by: then the only changes are other places for that division. Where every
+/// case has slopes, and is right without them, the only changes are other forms of what they add.
 [[nodiscard]] std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases);
 
 }  // namespace attest

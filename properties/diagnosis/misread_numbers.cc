@@ -15,6 +15,7 @@
 #include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/selection.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
@@ -28,7 +29,7 @@ Case with_scores(const Case& shape, double first, double others) {
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
   c.softcap = 0;
-  drop_variant(c, dropout_variant.name);
+  for (const Variant& variant : {dropout_variant, alibi_variant}) drop_variant(c, variant.name);
   c.provenance = {};
   const Extents e = extents_of(c);
   const auto fill = [&](Slot slot, auto&& number) {
@@ -58,10 +59,13 @@ Answer answer_to(Kernel& kernel, const Case& c) {
   return outcome == Outcome::held ? Answer::right : Answer::other;
 }
 
-/// Exact numbers of a row; where nothing is dropped, the log-sum-exp is that of what is kept, and 1 - p is 1.
+/// Exact numbers of a row; where nothing is dropped, the log-sum-exp is that of what is kept, and 1 - p is 1. Without
+/// slopes and a causal form nothing is shifted.
 struct RowNumbers {
   double lse = 0, largest = 0;           ///< the log-sum-exp; the largest score, a sink's among them
   double lse_of_kept = 0, log_kept = 0;  ///< the log-sum-exp of the keys that are not dropped; ln(1 - p)
+  double shift = 0;                      ///< the slope times the row's position: of scores to which slope·j is added
+  double corner = 0;                     ///< the slope times (N - M), where positions count from the last key
 };
 struct LseReading {
   std::string_view words;
@@ -81,7 +85,13 @@ constexpr LseReading lse_readings[] = {
     {"the log-sum-exp were that of all weights, divided by 1 - p",
      [](const RowNumbers& row) { return row.lse - row.log_kept; }},
     {"the log-sum-exp were that of all weights, multiplied by 1 - p",
-     [](const RowNumbers& row) { return row.lse + row.log_kept; }}};
+     [](const RowNumbers& row) { return row.lse + row.log_kept; }},
+    {"the log-sum-exp were larger by slope·p, as where slope·j is added to scores",
+     [](const RowNumbers& row) { return row.lse + row.shift; }},
+    {"the log-sum-exp were less by slope·p, as where it is taken for that of scores to which slope·j is added",
+     [](const RowNumbers& row) { return row.lse - row.shift; }},
+    {"the log-sum-exp were larger by slope·(N - M), as where slope·(j - i) is added to scores",
+     [](const RowNumbers& row) { return row.lse + row.corner; }}};
 
 /// The largest score of a row that sees a key.
 double largest_score(const Case& c, std::int64_t row) {
@@ -102,6 +112,16 @@ double largest_score(const Case& c, std::int64_t row) {
 double sink_of(const Case& c, std::int64_t row) {
   const Tensor& sinks = c[Slot::sink];
   return sinks.present() ? sinks[row / queries_of(c) % heads_of(c)] : -infinity;
+}
+
+/// What RowNumbers says of slopes.
+void take_slopes(const Case& c, std::int64_t row, RowNumbers& numbers) {
+  const std::int64_t M = queries_of(c), b = row / M / heads_of(c), h = row / M % heads_of(c), i = row % M;
+  const std::optional<Sequence> own = sequence_at(c, b, i);
+  if (!own || c.causal == Causal::none) return;
+  const std::int64_t at = i - own->first_query, p = position(sight_rule(c), at, own->queries, own->keys);
+  numbers.shift = slope_of(c, b, h) * static_cast<double>(p);
+  numbers.corner = slope_of(c, b, h) * static_cast<double>(p - at);
 }
 
 }  // namespace
@@ -146,10 +166,11 @@ std::optional<std::string> misread_lse(Kernel& kernel, std::span<const Case> cas
       const RowBound& b = bounds.rows[static_cast<std::size_t>(row)];
       if (b.excuse != Excuse::none || !std::isfinite(b.lse)) continue;
       const double found = reply.lse[row], allowed = b.lse_allowed + b.lse_certificate;
-      const RowNumbers exact{.lse = b.lse,
-                             .largest = std::max(largest_score(c, row), sink_of(c, row)),
-                             .lse_of_kept = of_kept.rows[static_cast<std::size_t>(row)].lse,
-                             .log_kept = std::log1p(-c.dropout_p)};
+      RowNumbers exact{.lse = b.lse,
+                       .largest = std::max(largest_score(c, row), sink_of(c, row)),
+                       .lse_of_kept = of_kept.rows[static_cast<std::size_t>(row)].lse,
+                       .log_kept = std::log1p(-c.dropout_p)};
+      take_slopes(c, row, exact);
       wrong += std::abs(found - b.lse) > 4 * allowed;
       for (std::size_t i = 0; i < fits.size(); ++i) {
         const double other = lse_readings[i].made(exact);

@@ -20,6 +20,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/diagnosis/misread_numbers.h"
 #include "properties/diagnosis/row_misreadings.h"
+#include "properties/diagnosis/variants/alibi_misreadings.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
 #include "properties/diagnosis/variants/sink_misreadings.h"
@@ -83,7 +84,7 @@ class Misreadings {
   }
   /// Capped or not, so many times as large.
   void add_scores(std::string words, double times) {
-    Case other = c_;
+    Case other = with_slopes_times(c_, times);
     other.scale *= times, other.softcap *= times;
     const auto valid = [](double x, double before) { return before == 0 || (x > 0 && x < infinity); };
     if (valid(other.scale, c_.scale) && valid(other.softcap, c_.softcap)) add(std::move(words), std::move(other));
@@ -111,15 +112,12 @@ class Misreadings {
   void equal_weights() {
     Case even = c_;
     even[Slot::q] = mapped(c_.q(), [](std::int64_t, double) { return 0.0; });
-    if (c_.mask().present() && c_.mask().dtype() != DType::boolean) {
-      Case hides = even;
+    Case hides = even;
+    drop_variant(hides, alibi_variant.name);
+    if (c_.mask().present() && c_.mask().dtype() != DType::boolean)
       hides[Slot::mask] = mapped(c_.mask(), [](std::int64_t, double old) { return old == -infinity ? old : 0.0; });
-      add("all visible keys weighed the same", std::move(hides));
-      add("all scores were equal before the mask is added", even);
-    } else {
-      add("all visible keys weighed the same", even);
-      add("all scores were equal before the mask is added", even);
-    }
+    add("all visible keys weighed the same", std::move(hides));
+    add("all scores were equal before the mask is added", even);
     // A row that sees none keeps to what the manifest says of it.
     const Shape shape{e_.batch, e_.heads, e_.queries, e_.keys};
     Tensor shown(DType::boolean, shape);
@@ -135,7 +133,7 @@ class Misreadings {
     even[Slot::mask] = std::move(shown);
     drop_positions(even);
     // Nothing else of the weights is looked at, either.
-    for (const Variant& variant : {sink_variant, dropout_variant}) drop_variant(even, variant.name);
+    for (const Variant& variant : {sink_variant, dropout_variant, alibi_variant}) drop_variant(even, variant.name);
     add("all keys weighed the same, hidden ones too", std::move(even));
   }
 
@@ -159,7 +157,12 @@ class Misreadings {
       Case other = c_;
       const bool post = c_.mask_convention == MaskConvention::post_scale;
       other.mask_convention = post ? MaskConvention::pre_scale : MaskConvention::post_scale;
-      // No problem with a cap has a mask before the scale.
+      // No problem with a cap or slopes has a mask before the scale.
+      if (c_[Slot::alibi_slopes].present()) {
+        other.mask_convention = MaskConvention::post_scale;
+        other[Slot::mask] =
+            mapped(Tensor(DType::f64, shape), [&](std::int64_t e, double) { return c_.scale * c_.mask()[e]; });
+      }
       if (c_.softcap == 0)
         add(post ? "the mask were added before the scale" : "the mask were added after the scale", std::move(other));
       add_mask("only -inf in the mask counted",
@@ -288,6 +291,8 @@ class Misreadings {
         other = with_causal_written_out(std::move(other));
       }
       other.causal = causal;
+      // Slopes count positions as it does.
+      settle_alignment(other);
       add(std::move(words), std::move(other));
     };
     const std::int64_t more = e_.keys - e_.queries;
@@ -311,6 +316,8 @@ class Misreadings {
     for (MisreadSinks& reading : misread_sinks(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadSoftcap& reading : misread_softcaps(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadDropout& reading : misread_dropout(c_))
+      add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
+    for (MisreadSlopes& reading : misread_slopes(c_))
       add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
   }
 
@@ -354,13 +361,14 @@ class Misreadings {
     }
   }
 
-  /// Other keys than those that there are. A causal form and a window count keys, so they become a mask first.
+  /// Other keys than those that there are. A causal form, a window and slopes count keys, so they become a mask first.
   void keys() {
     const std::int64_t N = e_.keys;
     if (N < 1) return;
     const bool by_position = c_.causal != Causal::none || has_variant(c_, window_variant.name);
-    if (by_position && c_.dtype() == DType::f8_e4m3) return;
-    const Case counted = by_position ? with_causal_written_out(c_) : c_;
+    const Case unsloped = with_slopes_as_mask(c_);
+    if (by_position && !has_slopes() && c_.dtype() == DType::f8_e4m3) return;
+    const Case counted = by_position ? with_causal_written_out(unsloped) : unsloped;
     const auto add_keys = [&](std::string words, const Indices& chosen, std::int64_t size = 0) {
       if (!chosen.empty()) add_sized(std::move(words), size, with_keys(counted, chosen));
     };
@@ -398,7 +406,8 @@ class Misreadings {
       add_sized("keys of zeros filled up a multiple of #", tile, padded(counted, whole + tile - N));
     }
   }
-  /// With that many keys and values of zeros behind the last, which every row sees.
+  [[nodiscard]] bool has_slopes() const { return c_[Slot::alibi_slopes].present(); }
+  /// With that many keys and values of zeros behind the last, which every row sees, from as far as they are.
   [[nodiscard]] Case padded(const Case& counted, std::int64_t more) const {
     Indices chosen = all_of(e_.keys);
     chosen.insert(chosen.end(), static_cast<std::size_t>(more), 0);
@@ -411,8 +420,11 @@ class Misreadings {
     }
     if (other.mask().present()) {
       const double shows = other.mask().dtype() == DType::boolean ? 1.0 : 0.0;
-      other[Slot::mask] =
-          mapped(other.mask(), [&](std::int64_t e, double old) { return e % keys < e_.keys ? old : shows; });
+      const Shape shape = other.mask().shape();
+      other[Slot::mask] = mapped(other.mask(), [&](std::int64_t e, double old) {
+        const auto [b, h, i, j] = shape.index_of(e);
+        return j < e_.keys ? old : has_slopes() ? slope_term(c_, b, h, i, j) : shows;
+      });
     }
     return other;
   }
@@ -512,13 +524,15 @@ class Misreadings {
   std::vector<Misreading> found_;
 };
 
-/// Are there sinks, and what keep says, for each of its heads? Axes that are read as others may leave more heads than
-/// there are of these, or other rows.
+/// Are there sinks, slopes and what keep says for each of its heads? Axes that are read as others may leave more heads
+/// than there are of these, or other rows.
 bool serves_its_axes(const Case& problem) {
-  const Tensor &sinks = problem[Slot::sink], &keep = problem[Slot::keep];
+  const Tensor &sinks = problem[Slot::sink], &keep = problem[Slot::keep], &slopes = problem[Slot::alibi_slopes];
   if (sinks.present() && sinks.elements() != heads_of(problem)) return false;
-  if (!keep.present()) return true;
   const auto serves = [](std::int64_t pages, std::int64_t all) { return pages == 1 || pages == all; };
+  if (slopes.present() && (slopes.shape()[1] != heads_of(problem) || !serves(slopes.shape()[0], batch_of(problem))))
+    return false;
+  if (!keep.present()) return true;
   const Shape& shape = keep.shape();
   return serves(shape[0], batch_of(problem)) && serves(shape[1], heads_of(problem)) &&
          shape[2] == queries_of(problem) && shape[3] == keys_of(problem);

@@ -21,6 +21,7 @@
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
+#include "properties/diagnosis/variants/probe_alibi.h"
 #include "properties/diagnosis/variants/probe_dropout.h"
 #include "properties/diagnosis/variants/probe_sequences.h"
 #include "properties/diagnosis/variants/probe_sinks.h"
@@ -58,6 +59,7 @@ class Prober : public ProbeQuestions {
     ask_sinks(*this);
     ask_softcaps(*this);
     ask_dropout(*this);
+    ask_alibi(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

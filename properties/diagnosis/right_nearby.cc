@@ -59,8 +59,10 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
   };
   alone("batch entry", e.batch, [&](Selection& s) { s.batch = {row / e.queries / e.heads}; });
   alone("head", e.heads, [&](Selection& s) { keep_head(e, s, row / e.queries % e.heads); });
-  // Under a causal form a row that stands alone sees other keys.
-  if (c.causal == Causal::none) alone("query", e.queries, [&](Selection& s) { s.queries = {row % e.queries}; });
+  // Under a causal form a row that stands alone sees other keys, and beside slopes it stands elsewhere.
+  const bool slopes = c[Slot::alibi_slopes].present();
+  if (c.causal == Causal::none && !slopes)
+    alone("query", e.queries, [&](Selection& s) { s.queries = {row % e.queries}; });
   const auto change = [&](std::string words, auto&& apply) {
     Case other = c;
     apply(other);
@@ -73,6 +75,7 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
     change("no dropout", [](Case& other) { drop_variant(other, dropout_variant.name); });
     if (c.dropout_p > 0) change("a dropout_p of 0", [](Case& other) { other.dropout_p = 0; });
   }
+  if (slopes) change("no slopes", [](Case& other) { drop_variant(other, alibi_variant.name); });
   if (!is_inverse_root(c.scale, e.dk))
     change("the scale 1/sqrt(dk)", [&](Case& other) { other.scale = inverse_root(e.dk); });
   return beside;

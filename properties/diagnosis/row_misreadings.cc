@@ -30,7 +30,7 @@ class Row {
  public:
   Row(const Case& c, const RowPlace& place) : c_(c), e_(extents_of(c)), place_(place) {
     kv_row_ = (place.batch * e_.kv_heads + kv_head_of(c, place.head)) * e_.keys;
-    const bool pre = c.mask_convention == MaskConvention::pre_scale;
+    const bool pre = convention_of(c) == MaskConvention::pre_scale;
     for (std::int64_t j = 0; j < e_.keys; ++j) {
       const bool sees = !hidden(c, place.batch, place.head, place.query, j);
       const double bias = sees ? bias_of(c, place.batch, place.head, place.query, j) : -infinity;

@@ -44,22 +44,27 @@ struct Row {
   double scale = 1, softcap = 0;
   MaskConvention convention = MaskConvention::post_scale;
   DType mask = DType::f32;
-  std::vector<double> q, k, v, bias;  ///< k and v row-major
+  std::vector<double> q, k, v, bias;  ///< k and v row-major; what slopes add is in the bias
   std::vector<double> products;       ///< q.k times the scale, as double computes them
   std::vector<double> scores;         ///< likewise
   std::int64_t keys = 0, dk = 0, dv = 0;
   std::vector<double> keep;  ///< of the keys; empty: nothing is dropped
   double dropout_p = 0;
+  bool has_slopes = false;
 };
 
 Row row_of(const Case& c, std::int64_t element) {
   const Shape shape = c.out_shape();
   const auto [b, h, i, column] = shape.index_of(element);
   Row out;
-  out.dtype = c.dtype(), out.scale = c.scale, out.softcap = c.softcap, out.convention = c.mask_convention;
+  out.dtype = c.dtype(), out.scale = c.scale, out.softcap = c.softcap, out.convention = convention_of(c);
   out.dropout_p = c.dropout_p;
   out.dk = c.k().shape()[3], out.dv = c.v().shape()[3];
-  if (c.mask().present() && c.mask().dtype() != DType::boolean) out.mask = c.mask().dtype();
+  out.has_slopes = c[Slot::alibi_slopes].present();
+  if (c.mask().present() && c.mask().dtype() != DType::boolean)
+    out.mask = c.mask().dtype();
+  else if (out.has_slopes)
+    out.mask = c.dtype();  // that every kernel's masks have which takes numbers at all
   const std::int64_t kv = kv_head_of(c, h), all = c.k().shape()[2];
   for (std::int64_t x = 0; x < out.dk; ++x) out.q.push_back(c.q().at(b, h, i, x));
   for (std::int64_t j = 0; j < all; ++j) {
@@ -70,7 +75,8 @@ Row row_of(const Case& c, std::int64_t element) {
       product += out.q[static_cast<std::size_t>(x)] * out.k.back();
     }
     for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(c.v().at(b, kv, j, x));
-    const double bias = bias_of(c, b, h, i, j);
+    // Slopes become a mask, of whatever its format makes of them.
+    const double bias = round_to(out.mask, bias_of(c, b, h, i, j));
     out.bias.push_back(bias);
     out.products.push_back(c.scale * product);
     out.scores.push_back(score_in(c, product, bias));
@@ -235,10 +241,12 @@ StageFound stage_of(Kernel& kernel, const Case& c) {
   if (row.keys == 0) return undetermined("the row sees no key");
   Fed single = fed(kernel, alone(row));
   if (!single.wrong())
-    return undetermined(single.outcome == Outcome::held
-                            ? "its row alone, with the keys that it sees, comes out right: masks, other rows or heads, "
-                              "lengths or memory are at fault"
-                            : "its row alone cannot be judged");
+    return undetermined(
+        single.outcome == Outcome::held
+            ? fmt::format("its row alone, with the keys that it sees{}, comes out right: {}masks, other "
+                          "rows or heads, lengths or memory are at fault",
+                          row.has_slopes ? " and a mask of what slopes add" : "", row.has_slopes ? "slopes, " : "")
+            : "its row alone cannot be judged");
   // What is fed below drops nothing, and would come out right of a kernel that is wrong about dropout alone.
   if (!row.keep.empty()) {
     row.keep.clear();

@@ -108,7 +108,7 @@ Verdict query_key_exchange(Kernel& kernel, const Case& c) {
 }
 
 /// Largest difference between two scores of a row that a kernel may form, the sink beside them, over all rows; against
-/// 0 too where it takes no maximum.
+/// 0 too where it takes no maximum, and then with what a slope's column form adds to all of them.
 double spread_of_scores(const Profile& p, const Case& c) {
   double spread = 0;
   for (std::int64_t b = 0; b < batch_of(c); ++b) {
@@ -125,7 +125,9 @@ double spread_of_scores(const Profile& p, const Case& c) {
         }
         if (!(low <= high)) continue;
         spread = std::max(spread, high - low);
-        if (p.fixed_shift) spread = std::max({spread, std::fabs(low), std::fabs(high)});
+        if (!p.fixed_shift) continue;
+        const double shift = std::fabs(slope_of(c, b, h)) * static_cast<double>(std::max(queries_of(c), keys_of(c)));
+        spread = std::max({spread, std::fabs(low) + shift, std::fabs(high) + shift});
       }
     }
   }
@@ -241,7 +243,7 @@ const Property family[] = {
      .floating_point =
          "bound; bitwise for c = ±2^k if deterministic, barring under/overflow (compare values: +0 equals "
          "−0)",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window lengths packed left_pad sink softcap dropout alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = value_scaling},
 };

@@ -179,8 +179,19 @@ double sink_of(const Case& c, std::int64_t h) {
   return sinks.present() ? sinks[h] : -infinity;
 }
 
-/// In a proof: e^lse_i is the sum of e^s_ij over the visible keys, and of e^sink. Each term is positive and at most the
-/// largest, which is what the two bounds say.
+/// In a proof: what is added to the score of a visible key.
+Expression formal_bias(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
+  GenericInputs& inputs = GenericInputs::current();
+  const Tensor& mask = c.mask();
+  const bool adds = mask.present() && mask.dtype() != DType::boolean;
+  const Expression entry = inputs.at(adds ? mask_entry(mask, b, h, i, j) : 0.0);
+  if (!c[Slot::alibi_slopes].present()) return entry;
+  const Expression away = ScalarTraits<Expression>::from_double(distance_of(c, b, i, j));
+  return entry - inputs.at(slope_of(c, b, h)) * away;
+}
+
+}  // namespace
+
 Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c), dk = c.q().shape()[3];
   using Traits = ScalarTraits<Expression>;
@@ -195,10 +206,10 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
       for (std::int64_t d = 0; d < dk; ++d)
         product = product + inputs.at(c.q().at(b, h, i, d)) * inputs.at(c.k().at(b, kv, j, d));
       const Expression scale = inputs.at(c.scale);
-      const Expression bias = inputs.at(bias_of(c, b, h, i, j));
+      const Expression bias = formal_bias(c, b, h, i, j);
       const Expression cap = inputs.at(c.softcap);
       const Expression s =
-          c.softcap == 0 ? score(product, bias, scale, c.mask_convention) : cap * tanh_of(scale * product / cap) + bias;
+          c.softcap == 0 ? score(product, bias, scale, convention_of(c)) : cap * tanh_of(scale * product / cap) + bias;
       const Expression term = Traits::exp(s);
       sum = sum ? *sum + term : term;
     }
@@ -216,6 +227,8 @@ Verdict formally_in_lse_range(Kernel& kernel, const Case& c) {
   }
   return {};
 }
+
+namespace {
 
 // +: max_j s_j <= lse_i <= max_j s_j + ln N over the visible keys, and a sink as one of them, the scores in double with
 // their own error.
@@ -272,7 +285,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window lengths packed left_pad sink softcap dropout alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

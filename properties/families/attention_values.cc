@@ -154,25 +154,38 @@ Verdict expectation_sampling(Kernel& kernel, const Case& c) {
 /// is the output. That covers every order of values, ties as limits.
 Verdict formally_in_hull(Kernel& kernel, const Case& c) {
   const Shape& v = c.v().shape();
+  const bool sinks = c[Slot::sink].present();
   Verdict worst;
-  for (std::int64_t m = 0; m < v[2]; ++m) {
-    const auto extreme = [&](std::int64_t e) { return c.v()[(e / v[3] / v[2] * v[2] + m) * v[3] + e % v[3]]; };
-    for (const double side : {1.0, -1.0}) {
-      Case ordered = c;
-      ordered[Slot::v] = mapped(c.v(), [&](std::int64_t e, double old) {
+  // All outputs are on one side of what `end_of` says, where the values are these.
+  const auto hold = [&](double side, const Tensor& values, const auto& end_of) {
+    Case ordered = c;
+    ordered[Slot::v] = values;
+    const Result out = run(kernel, ordered);
+    const Shape o = out.shape();
+    std::vector<double> end;
+    for (std::int64_t e = 0; e < o.elements(); ++e) {
+      const auto [b, h, i, k] = o.index_of(e);
+      end.push_back(end_of(b, kv_head_of(c, h), k));
+    }
+    const Numbers at(o, end), beyond(o, std::vector<double>(end.size(), side * infinity));
+    worst =
+        worse_of({std::move(worst), side > 0 ? within(Numbers(out), at, beyond) : within(Numbers(out), beyond, at)});
+  };
+  for (const double side : {1.0, -1.0}) {
+    for (std::int64_t m = 0; m < v[2]; ++m) {
+      // Beside a sink, a key of value 0, the end of the hull that is not 0 lies beyond it.
+      const Tensor ends = mapped(c.v(), [&](std::int64_t e, double old) {
+        return sinks && e / v[3] % v[2] == m ? product_of(-side, any_positive_number()) : old;
+      });
+      const auto extreme = [&](std::int64_t e) { return ends[(e / v[3] / v[2] * v[2] + m) * v[3] + e % v[3]]; };
+      const Tensor ordered = mapped(ends, [&](std::int64_t e, double old) {
         return e / v[3] % v[2] == m ? old : sum_of(extreme(e), product_of(side, any_positive_number()));
       });
-      const Result out = run(kernel, ordered);
-      const Shape o = out.shape();
-      std::vector<double> end;
-      for (std::int64_t e = 0; e < o.elements(); ++e) {
-        const auto [b, h, i, k] = o.index_of(e);
-        end.push_back(c.v().at(b, kv_head_of(c, h), m, k));
-      }
-      const Numbers at(o, end), beyond(o, std::vector<double>(end.size(), side * infinity));
-      worst =
-          worse_of({std::move(worst), side > 0 ? within(Numbers(out), at, beyond) : within(Numbers(out), beyond, at)});
+      hold(side, ordered, [&](std::int64_t b, std::int64_t h, std::int64_t k) { return ends.at(b, h, m, k); });
     }
+    if (!sinks) continue;
+    const Tensor beside = mapped(c.v(), [&](std::int64_t, double) { return product_of(side, any_positive_number()); });
+    hold(side, beside, [](std::int64_t, std::int64_t, std::int64_t) { return 0.0; });
   }
   return worst;
 }
@@ -338,7 +351,7 @@ const Property family[] = {
      .source = "003 (weights nonnegative, sum 1)",
      .needs = "attention",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad sink softcap",
+     .under = "window lengths packed left_pad sink softcap alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = convex_hull},
 };
@@ -349,7 +362,7 @@ const Property laws[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad softcap",
+     .under = "window lengths packed left_pad softcap alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = linear_in_values},
     {.name = "attention.constant-values",
@@ -357,7 +370,7 @@ const Property laws[] = {
      .source = "+",
      .needs = "attention",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad softcap",
+     .under = "window lengths packed left_pad softcap alibi",
      .hypotheses = one_value,
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = constant_values},

@@ -24,6 +24,7 @@ enum class FaultKind {
   sinks,            ///< what a sink takes of a row's weights
   softcaps,         ///< what a cap makes of a scaled product
   dropout,          ///< which weights are dropped, and what becomes of the others
+  alibi,            ///< what slopes add to scores
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
@@ -33,6 +34,7 @@ enum class FaultKind {
   sink_tiles,       ///< a sink beside more than one tile
   softcap_tiles,    ///< a cap beside a tile of keys that is full
   dropout_tiles,    ///< dropped weights in more than one tile
+  alibi_tiles,      ///< slopes beside more than one tile
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -42,11 +44,11 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 22> names{
-      "masks",          "numbers",         "windows",       "sequences",     "sinks",      "softcaps",
-      "dropout",        "second key tile", "partial tile",  "causal tiles",  "mask tiles", "window tiles",
-      "sequence tiles", "sink tiles",      "softcap tiles", "dropout tiles", "head dim",   "heads",
-      "batch",          "long rows",       "index",         "split"};
+  static constexpr std::array<std::string_view, 24> names{
+      "masks",        "numbers",        "windows",         "sequences",     "sinks",         "softcaps",
+      "dropout",      "alibi",          "second key tile", "partial tile",  "causal tiles",  "mask tiles",
+      "window tiles", "sequence tiles", "sink tiles",      "softcap tiles", "dropout tiles", "alibi tiles",
+      "head dim",     "heads",          "batch",           "long rows",     "index",         "split"};
 };
 
 /// A correct kernel with one mistake.

@@ -8,6 +8,22 @@
 
 namespace attest {
 
+DrawnKeep with_own_mask(const attest_problem& p, Slip slip) {
+  const auto is = [&](Slip mistake) { return slip == mistake; };
+  double rate = p.dropout_p;
+  if (is("own-dropout-keeps-by-p")) rate = 1 - rate;
+  // A random byte is no larger than the one that 1 - p is rounded down to.
+  if (is("own-dropout-of-bytes")) rate = 1 - (std::floor(255 * (1 - rate)) + 1) / 256;
+  const std::int64_t seed = is("own-dropout-seed-ignored") ? 0 : p.dropout_seed;
+  DrawnKeep drawn(p, [&](const KeptPlace& at) {
+    const std::int64_t h = is("own-dropout-alike-in-every-head") ? 0 : at.h;
+    const std::int64_t i = is("own-dropout-alike-in-every-row") ? 0 : at.i;
+    return keeps_at(seed, (at.b * p.q.shape[1] + h) * p.q.shape[2] + i, at.j, rate);
+  });
+  if (is("own-dropout-not-scaled") && draws_own_dropout(p)) drawn.problem.dropout_p = 0;
+  return drawn;
+}
+
 bool drops_weights(const attest_problem& p, Slip slip) {
   const auto is = [&](Slip mistake) { return slip == mistake; };
   if ((p.variants & ATTEST_DROPOUT) == 0 || is("dropout-ignored")) return false;

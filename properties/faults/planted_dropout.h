@@ -3,9 +3,13 @@
 
 #include <cstdint>
 
+#include "core/call/drawn_keep.h"
 #include "properties/faults/make.h"
 
 namespace attest {
+
+/// The problem with the mask that the kernel draws where it is given none, by the slip.
+[[nodiscard]] DrawnKeep with_own_mask(const attest_problem& p, Slip slip);
 
 /// Whether weights are dropped at all, by the slip.
 [[nodiscard]] bool drops_weights(const attest_problem& p, Slip slip);

@@ -8,6 +8,7 @@
 #include "core/problem/score.h"
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
+#include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_cache.h"
 #include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_row.h"
@@ -23,19 +24,22 @@ namespace {
 /// Memory of one call, kept by each thread for its next one.
 template <class Real>
 struct Workspace {
-  std::vector<Real> q, k, v, bias, x, weights, part, tile, out;
+  std::vector<Real> q, k, v, bias, slopes, x, weights, part, tile, out;
   std::vector<std::uint8_t> visible, kept;
 };
 
 template <class Real>
 class PlantedProblem {
  public:
-  PlantedProblem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call)
+  /// `further` is what PlantedSlopes makes of it.
+  PlantedProblem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call,
+                 std::int64_t further)
       : make_(make),
         slip_(slip),
         p_(p),
         result_(result),
         call_(call),
+        further_(further),
         dtype_(static_cast<DType>(p.q.dtype)),
         batches_(p.q.shape[0]),
         heads_(p.q.shape[1]),
@@ -183,6 +187,14 @@ class PlantedProblem {
     w_.bias[static_cast<std::size_t>(j)] = 0;
   }
 
+  [[nodiscard]] PlantedSlopes<Real> slopes(std::int64_t b, std::int64_t h) const { return {p_, slip_, b, h, further_}; }
+  /// What slopes add to the scores of row i.
+  void load_slopes(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const PlantedSlopes<Real> own = slopes(b, h);
+    w_.slopes.clear();
+    for (std::int64_t j = 0; own.any() && j < keys_; ++j) w_.slopes.push_back(own.added(i, j));
+  }
+
   /// Which of its weights row i keeps.
   void load_kept(std::int64_t b, std::int64_t h, std::int64_t i) {
     if (!drops_weights(p_, slip_)) return;
@@ -229,8 +241,9 @@ class PlantedProblem {
             w_.v.data(),
             w_.visible.data(),
             has_bias ? w_.bias.data() : nullptr,
-            static_cast<Real>(sink_of(p_, slip_, h)),
+            static_cast<Real>(sink_of(p_, slip_, h)) + slopes(b, h).added_to_sink(i),
             static_cast<Real>(softcap_of(p_, slip_)),
+            w_.slopes.empty() ? nullptr : w_.slopes.data(),
             drops_weights(p_, slip_) ? w_.kept.data() : nullptr,
             gain_of_dropout<Real>(p_, slip_),
             static_cast<Real>(scale()),
@@ -258,8 +271,10 @@ class PlantedProblem {
       std::ranges::fill(w_.out, Real{0});
       return;
     }
+    load_slopes(b, h, i);
     load_kept(b, h, i);
     attend(row_at(b, h, i, lse));
+    lse += slopes(b, h).added_to_lse(i);
     if (is("phantom-key") && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
     if (is("page-past-the-end") && keys_ % 8 == 7) add_next_key(b, h, i, lse);
     if (is("last-key-of-a-residue") && keys_ > 8 && keys_ % 8 == 1) leave_out(keys_ - 1, keys_, b, h, i, lse);
@@ -343,51 +358,53 @@ class PlantedProblem {
   Slip slip_;
   const attest_problem& p_;
   attest_result& result_;
-  std::int64_t call_;
+  std::int64_t call_, further_;
   DType dtype_;
   std::int64_t batches_, heads_, queries_, kv_heads_, keys_, head_dim_, value_dim_;
   inline static thread_local Workspace<Real> w_;
 };
 
-}  // namespace
-
-int run_planted(const Make& make, Slip slip, const attest_problem& given, attest_result& result, std::int64_t call,
-                std::string& message) {
-  if ((given.variants & ATTEST_DROPOUT) != 0 && given.keep.data == nullptr) {
-    message = "drops what it is told to, and draws nothing";
-    return ATTEST_UNSUPPORTED;
-  }
-  const PlantedCache cache(given, slip, std::max<std::int64_t>(make.block, 1));
-  const attest_problem& problem = cache.problem();
+/// What is one problem by itself, of no sequences and no cache.
+int run_plain(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
+              std::int64_t further, std::string& message) {
   const auto dtype = static_cast<DType>(problem.q.dtype);
-  if (has_sequences(problem)) {
-    int status = ATTEST_OK;
-    for_each_sequence(problem, result, slip, [&](const attest_problem& own, attest_result& answer) {
-      if (const int one = run_planted(make, slip, own, answer, call, message); one != ATTEST_OK) status = one;
-    });
-    return status;
-  }
   if (make.query_tile > 0) {
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
       message = "runs in f32, f16 and bf16";
       return ATTEST_UNSUPPORTED;
     }
-    PlantedTiles(make, slip, problem, result).run();
+    PlantedTiles(make, slip, problem, result, further).run();
     return ATTEST_OK;
   }
   switch (dtype) {
     case DType::f64:
-      PlantedProblem<double>(make, slip, problem, result, call).run();
+      PlantedProblem<double>(make, slip, problem, result, call, further).run();
       return ATTEST_OK;
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      PlantedProblem<float>(make, slip, problem, result, call).run();
+      PlantedProblem<float>(make, slip, problem, result, call, further).run();
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";
       return ATTEST_UNSUPPORTED;
   }
+}
+
+}  // namespace
+
+int run_planted(const Make& make, Slip slip, const attest_problem& given, attest_result& result, std::int64_t call,
+                std::string& message) {
+  const DrawnKeep drawn = with_own_mask(given, slip);
+  const PlantedCache cache(drawn.problem, slip, std::max<std::int64_t>(make.block, 1));
+  const attest_problem& problem = cache.problem();
+  if (!has_sequences(problem)) return run_plain(make, slip, problem, result, call, /*further=*/0, message);
+  int status = ATTEST_OK;
+  for_each_sequence(problem, result, slip, [&](const attest_problem& own, attest_result& answer, std::int64_t further) {
+    const int one = run_plain(make, slip, own, answer, call, further, message);
+    if (one != ATTEST_OK) status = one;
+  });
+  return status;
 }
 
 }  // namespace attest

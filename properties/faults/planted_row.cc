@@ -27,7 +27,7 @@ class Attend {
   explicit Attend(const PlantedRow<Real>& row)
       : row_(row),
         make_(row.make),
-        folds_(make_.folded_exp2 && (row.bias == nullptr || (row.pre_scale && !caps()))),
+        folds_(make_.folded_exp2 && row.slopes == nullptr && (row.bias == nullptr || (row.pre_scale && !caps()))),
         // Under a cap x is the tanh of what the scale has gone into.
         factor_(!folds_  ? Real{1}
                 : caps() ? row.softcap
@@ -85,8 +85,18 @@ class Attend {
     return sum;
   }
 
-  /// The score by the mask convention, without the factor that is folded.
+  /// The score without the factor that is folded.
   [[nodiscard]] Real score(std::int64_t j) const {
+    if (row_.slopes == nullptr) return score_without_slopes(j);
+    if (is("alibi-before-the-softcap") && caps()) {
+      const Real bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
+      return row_.softcap * std::tanh((row_.scale * product(j) + row_.slopes[j]) / row_.softcap) + bias;
+    }
+    return score_without_slopes(j) + row_.slopes[j];
+  }
+
+  /// By the mask convention.
+  [[nodiscard]] Real score_without_slopes(std::int64_t j) const {
     const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
     if (folds_) return caps() ? std::tanh(qk * (row_.scale / row_.softcap)) : qk + bias;
     const bool scaled = make_.prescaled_q || is("undeclared-narrow-q");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/value/tensor.h"
+#include "properties/faults/planted_alibi.h"
 
 namespace attest {
 namespace {
@@ -46,7 +47,7 @@ class Sequences {
     for (std::size_t s = 0; s < parts_.size(); ++s) slip_in(parts_[s], s);
   }
 
-  void run(const std::function<void(const attest_problem&, attest_result&)>& attend) {
+  void run(const std::function<void(const attest_problem&, attest_result&, std::int64_t)>& attend) {
     clear_padding();
     for (std::size_t s = 0; s < parts_.size(); ++s) {
       const Part& part = parts_[s];
@@ -57,7 +58,7 @@ class Sequences {
       attest_result answer = result_;
       answer.out = cut(cut(result_.out, 0, part.entry, 1), 2, part.first_query, part.queries);
       answer.lse = cut(cut(result_.lse, 0, part.entry, 1), 2, part.first_query, part.queries);
-      attend(own, answer);
+      attend(own, answer, further(part));
       if (is("sequence-without-keys-nan") && right_[s].keys == 0) fill(answer.out, nan);
       if (is("values-of-padding-multiplied")) add_padding(part, answer);
     }
@@ -128,11 +129,21 @@ class Sequences {
     one.mask = cut_mask(p_.mask, part, from_first ? 0 : part.first_query, from_key ? 0 : part.first_key);
     const bool keeps_as_first = is("dropout-mask-of-the-first-sequence");
     one.keep = cut_mask(p_.keep, part, keeps_as_first ? 0 : part.first_query, keeps_as_first ? 0 : part.first_key);
+    one.alibi_slopes = cut(p_.alibi_slopes, 0, has_slopes(p_) && p_.alibi_slopes.shape[0] > 1 ? part.entry : 0, 1);
     if (is("positions-from-the-padded-end") && p_.causal == ATTEST_CAUSAL_BOTTOM_RIGHT && !packed_)
       show_up_to(one, p_.k.shape[2] - p_.q.shape[2]);
     if (is("positions-of-tokens-among-all") && p_.causal != ATTEST_CAUSAL_NONE && packed_)
       show_up_to(one, part.first_query - part.first_key);
     return one;
+  }
+
+  /// By how much slopes take the part's rows to lie further behind its keys than they do.
+  [[nodiscard]] std::int64_t further(const Part& part) const {
+    if (is("alibi-positions-from-the-padded-end") && !packed_ && counts_from_the_last_key(p_))
+      return (p_.k.shape[2] - p_.q.shape[2]) - (part.keys - part.queries);
+    const bool counts_keys_before =
+        packed_ ? is("alibi-keys-from-the-start-of-the-pack") : is("alibi-left-pad-counted");
+    return counts_keys_before ? -part.first_key : 0;
   }
 
   /// Row i sees the keys up to i + shift in the place of what its causal form says; not where there is a window.
@@ -200,7 +211,7 @@ bool has_sequences(const attest_problem& p) {
 }
 
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,
-                       const std::function<void(const attest_problem&, attest_result&)>& attend) {
+                       const std::function<void(const attest_problem&, attest_result&, std::int64_t)>& attend) {
   Sequences(p, result, slip).run(attend);
 }
 

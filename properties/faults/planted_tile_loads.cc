@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/value/tensor.h"
+#include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_tiles.h"
 
@@ -182,6 +183,52 @@ void PlantedTiles::load_kept(const QueryTile& queries, const KeyTile& tile) {
   for (std::int64_t r = 0; r < queries.rows; ++r)
     for (std::int64_t j = 0; j < keys; ++j)
       m_.kept[static_cast<std::size_t>(r * columns_ + j)] = keeps(queries, tile, r, j) ? 1 : 0;
+}
+
+/// Whether slopes add something to the scores of the tile, in a problem that has them. The mask is loaded.
+bool PlantedTiles::has_slopes_in(const QueryTile& queries, const KeyTile& tile) const {
+  if (is("alibi-skips-the-last-tile") && tile.index > 0) return (tile.index + 1) * columns_ <= keys_;
+  if (is("alibi-in-the-first-tile-alone")) return tile.index == tile.begin;
+  if (is("alibi-skips-unmasked-tiles"))
+    return std::any_of(m_.bias.begin(), m_.bias.begin() + queries.rows * columns_,
+                       [](float bias) { return bias == -infinity; });
+  return !is("alibi-dropped-in-parts") || parts_ == 1;
+}
+
+/// The head whose slope the tile of queries takes.
+std::int64_t PlantedTiles::head_of_slope(const QueryTile& queries) const {
+  const std::int64_t group = heads_ / kv_heads_;
+  // Where few queries are computed, the rows of a group's heads are one tile.
+  if (is("alibi-slope-of-the-groups-first-head") && parts_ > 1) return queries.h / group * group;
+  return is("alibi-slope-in-three-bits") ? queries.h & 7 : queries.h;
+}
+
+/// The row whose distance row r of the tile takes.
+std::int64_t PlantedTiles::row_of_slope(const QueryTile& queries, std::int64_t r) const {
+  if (is("alibi-row-in-its-tile")) return r;
+  return is("alibi-distance-of-the-tiles-first-row") ? queries.first : queries.first + r;
+}
+
+/// The key whose distance key j of the tile takes.
+std::int64_t PlantedTiles::key_of_slope(const KeyTile& tile, std::int64_t j) const {
+  if (is("alibi-key-in-its-tile")) return j;
+  if (is("alibi-distance-of-the-tiles-first-key")) return tile.index * columns_;
+  const bool from_begin = (is("alibi-keys-from-the-start-of-the-part") && parts_ > 1) ||
+                          (is("alibi-keys-from-the-windows-first-tile") && has_window(p_));
+  return (from_begin ? tile.index - tile.begin : tile.index) * columns_ + j;
+}
+
+/// What slopes add to the scores of the tile. The mask is loaded.
+void PlantedTiles::load_slopes(const QueryTile& queries, const KeyTile& tile) {
+  if (!has_slopes(p_)) return;
+  std::ranges::fill(m_.slopes, 0.0F);
+  const PlantedSlopes<float> slopes(p_, slip_, queries.b, head_of_slope(queries), further_);
+  if (!slopes.any() || !has_slopes_in(queries, tile)) return;
+  const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
+  for (std::int64_t r = 0; r < queries.rows; ++r)
+    for (std::int64_t j = 0; j < keys; ++j)
+      m_.slopes[static_cast<std::size_t>(r * columns_ + j)] =
+          slopes.added(row_of_slope(queries, r), key_of_slope(tile, j));
 }
 
 /// Whether a row of the tile of queries sees a key of the tile. The mask is loaded.

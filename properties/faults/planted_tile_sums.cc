@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_sink.h"
 #include "properties/faults/planted_softcap.h"
 #include "properties/faults/planted_tiles.h"
@@ -38,6 +39,7 @@ void PlantedTiles::add_tile(const QueryTile& queries, const KeyTile& tile, State
     ++skipped_;
     return;
   }
+  load_slopes(queries, tile);
   load_kept(queries, tile);
   if (is("dropout-skips-dropped-tiles") && drops_all(queries, tile)) return;
   score(queries, tile);
@@ -74,8 +76,28 @@ bool PlantedTiles::caps(const QueryTile& queries, const KeyTile& tile) const {
   return !is("softcap-dropped-in-parts") || parts_ == 1;
 }
 
-/// Scores of the tile by the mask convention, chunk by chunk of the head dimension; -inf where the mask hides.
+/// Scores of the tile: its products by the mask convention, and what slopes add; -inf where the mask hides.
 void PlantedTiles::score(const QueryTile& queries, const KeyTile& tile) {
+  multiply_keys(queries, tile);
+  const bool adds_hiding = is("hidden-score-added-behind-first-tile") && tile.index > 0;
+  if (const auto cap = static_cast<float>(softcap_of(p_, slip_)); cap > 0 && caps(queries, tile)) {
+    cap_products(queries, tile, cap, adds_hiding);
+  } else {
+    const float scaled_by = scale();
+    const bool pre_scale = p_.mask_convention == ATTEST_MASK_PRE_SCALE;
+    for (std::int64_t at = 0; at < queries.rows * columns_; ++at) {
+      const float bias = m_.bias[static_cast<std::size_t>(at)];
+      float& s = m_.scores[static_cast<std::size_t>(at)];
+      s = pre_scale ? scaled_by * (s + bias) : scaled_by * s + bias;
+      if (bias == -infinity && !adds_hiding) s = -infinity;
+    }
+  }
+  if (!has_slopes(p_)) return;
+  for (std::size_t at = 0; at < static_cast<std::size_t>(queries.rows * columns_); ++at) m_.scores[at] += m_.slopes[at];
+}
+
+/// Products of the tile, chunk by chunk of the head dimension.
+void PlantedTiles::multiply_keys(const QueryTile& queries, const KeyTile& tile) {
   std::int64_t dims = head_dim_;
   if (is("head-dim-in-sixty-fours") && dims > chunk) dims = dims / chunk * chunk;
   if (is("head-dim-in-eights-above-64") && dims > chunk) dims = dims / 8 * 8;
@@ -98,20 +120,9 @@ void PlantedTiles::score(const QueryTile& queries, const KeyTile& tile) {
         std::transform(s, s + columns_, s, [this](float x) { return narrow(x); });
     }
   }
-  const float scaled_by = scale();
-  const bool pre_scale = p_.mask_convention == ATTEST_MASK_PRE_SCALE;
-  const bool adds_hiding = is("hidden-score-added-behind-first-tile") && tile.index > 0;
-  if (const auto cap = static_cast<float>(softcap_of(p_, slip_)); cap > 0 && caps(queries, tile))
-    return cap_products(queries, tile, cap, adds_hiding);
-  for (std::int64_t at = 0; at < queries.rows * columns_; ++at) {
-    const float bias = m_.bias[static_cast<std::size_t>(at)];
-    float& s = m_.scores[static_cast<std::size_t>(at)];
-    s = pre_scale ? scaled_by * (s + bias) : scaled_by * s + bias;
-    if (bias == -infinity && !adds_hiding) s = -infinity;
-  }
 }
 
-/// Scores of the tile from its products, as `score` has them, in a problem with a cap.
+/// Scores of the tile from its products, as `score` has them without slopes, in a problem with a cap.
 void PlantedTiles::cap_products(const QueryTile& queries, const KeyTile& tile, float cap, bool adds_hiding) {
   const PlantedCap<float> capped{cap, scale(), dtype_, slip_};
   const bool shows_padding = is("softcap-shows-padded-keys") && tile.index > 0;
@@ -154,13 +165,23 @@ void PlantedTiles::rescale(const QueryTile& queries, const KeyTile& tile, std::i
   for (std::int64_t c = 0; c < columns; ++c) out[c] *= factor;
 }
 
+/// The maximum of row r's scores in the tile.
+float PlantedTiles::largest_of_tile(std::int64_t r) const {
+  const float* const s = m_.scores.data() + r * columns_;
+  if (!is("alibi-maximum-without-slopes") || !has_slopes(p_)) return *std::max_element(s, s + columns_);
+  const float* const slopes = m_.slopes.data() + r * columns_;
+  float largest = -infinity;
+  for (std::int64_t j = 0; j < columns_; ++j) largest = std::max(largest, s[j] - slopes[j]);
+  return largest;
+}
+
 /// The step of the running maximum for a row, and its weights; the sum takes them unrounded.
 void PlantedTiles::weigh_row(const QueryTile& queries, const KeyTile& tile, std::int64_t r, State& state) {
   const auto row = static_cast<std::size_t>(r);
   const float* const s = m_.scores.data() + r * columns_;
   const std::uint8_t* const kept = m_.kept.data() + r * columns_;
   float* const weights = m_.weights.data() + r * columns_;
-  const float of_tile = *std::max_element(s, s + columns_);
+  const float of_tile = largest_of_tile(r);
   const float before = state.reference[row];
   std::fill_n(weights, columns_, 0.0F);
   if ((r & 8) == 0) lane_factors_[static_cast<std::size_t>(r & 7)] = 1;

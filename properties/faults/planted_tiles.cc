@@ -19,7 +19,8 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t whole) {
 
 }  // namespace
 
-PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result)
+PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
+                           std::int64_t further)
     : make_(make),
       slip_(slip),
       p_(problem),
@@ -35,13 +36,15 @@ PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& pr
       rows_(make.query_tile),
       columns_(make.block),
       drops_(drops_weights(problem, slip)),
+      further_(further),
       gain_(gain_of_dropout<float>(problem, slip)) {}
 
 void PlantedTiles::run() {
   const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   m_.chunk.assign(size(64 * columns_), 0);
   m_.values.assign(size(columns_ * value_dim_), 0);
-  for (std::vector<float>* const tile : {&m_.bias, &m_.scores, &m_.weights}) tile->assign(size(rows_ * columns_), 0);
+  for (std::vector<float>* const tile : {&m_.bias, &m_.slopes, &m_.scores, &m_.weights})
+    tile->assign(size(rows_ * columns_), 0);
   m_.kept.assign(size(rows_ * columns_), 1);
   m_.merged.assign(size(value_dim_), 0);
   m_.v.clear();

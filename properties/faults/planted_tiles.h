@@ -16,7 +16,8 @@ namespace attest {
 /// skips_hidden, narrow_weights, reciprocal, lazy_nats); the head dimension is taken in chunks of 64.
 class PlantedTiles {
  public:
-  PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result);
+  /// `further` is what PlantedSlopes makes of it.
+  PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t further);
   void run();
 
  private:
@@ -43,6 +44,7 @@ class PlantedTiles {
     std::vector<float> chunk;        ///< [64, key tile]: keys, transposed
     std::vector<float> values;       ///< [key tile, dv]
     std::vector<float> bias;         ///< [query tile, key tile]; -inf hides
+    std::vector<float> slopes;       ///< [query tile, key tile]: what slopes add to the scores
     std::vector<std::uint8_t> kept;  ///< [query tile, key tile]; 0 drops a weight
     std::vector<float> scores;       ///< [query tile, key tile]
     std::vector<float> weights;      ///< [query tile, key tile], as they multiply the values
@@ -85,6 +87,11 @@ class PlantedTiles {
   void load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r);
   [[nodiscard]] bool keeps(const QueryTile& queries, const KeyTile& tile, std::int64_t r, std::int64_t j) const;
   void load_kept(const QueryTile& queries, const KeyTile& tile);
+  [[nodiscard]] bool has_slopes_in(const QueryTile& queries, const KeyTile& tile) const;
+  [[nodiscard]] std::int64_t head_of_slope(const QueryTile& queries) const;
+  [[nodiscard]] std::int64_t row_of_slope(const QueryTile& queries, std::int64_t r) const;
+  [[nodiscard]] std::int64_t key_of_slope(const KeyTile& tile, std::int64_t j) const;
+  void load_slopes(const QueryTile& queries, const KeyTile& tile);
   [[nodiscard]] bool sees_something(const QueryTile& queries, const KeyTile& tile);
 
   // planted_tile_sums.cc: what is computed of a tile.
@@ -94,7 +101,9 @@ class PlantedTiles {
   [[nodiscard]] float scale() const;
   [[nodiscard]] bool caps(const QueryTile& queries, const KeyTile& tile) const;
   void score(const QueryTile& queries, const KeyTile& tile);
+  void multiply_keys(const QueryTile& queries, const KeyTile& tile);
   void cap_products(const QueryTile& queries, const KeyTile& tile, float cap, bool adds_hiding);
+  [[nodiscard]] float largest_of_tile(std::int64_t r) const;
   void weigh_row(const QueryTile& queries, const KeyTile& tile, std::int64_t r, State& state);
   [[nodiscard]] bool forgets_rescaling(const KeyTile& tile) const;
   void rescale(const QueryTile& queries, const KeyTile& tile, std::int64_t r, float factor, State& state);
@@ -111,6 +120,7 @@ class PlantedTiles {
   std::int64_t rows_;                    ///< of a tile of queries
   std::int64_t columns_;                 ///< keys of a tile
   bool drops_;                           ///< weights
+  std::int64_t further_;                 ///< by so much slopes take rows to be too far behind their keys
   float gain_;                           ///< multiplies what is kept of them
   std::int64_t parts_ = 1;               ///< of the tile of queries that is computed
   float sink_ = -infinity;               ///< of the part that is summed

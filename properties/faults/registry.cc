@@ -32,8 +32,10 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants = every_variant();
-  // As each arithmetic above has it. What is dropped is given: no make draws a mask of its own.
-  manifest.variants.find(dropout_variant.name)->second.applied = arithmetic_of(make, DType::f32).dropout;
+  VariantTerms& dropout = manifest.variants.find(dropout_variant.name)->second;
+  // As each arithmetic above has it.
+  dropout.applied = arithmetic_of(make, DType::f32).dropout;
+  dropout.own = true;
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;
@@ -68,6 +70,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_sinks(), std::back_inserter(joined));
     std::ranges::move(faults_of_softcaps(), std::back_inserter(joined));
     std::ranges::move(faults_of_dropout(), std::back_inserter(joined));
+    std::ranges::move(faults_of_alibi(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

@@ -114,6 +114,11 @@ MemoryLayout layout_of_keep(const Recipe& r) {
   return static_cast<MemoryLayout>(Stream(r.seed ^ 0x6b656570U).below(static_cast<int>(MemoryLayout::repeated)));
 }
 
+/// The same of slopes, of which a head or an entry may have its own as well.
+MemoryLayout layout_of_slopes(const Recipe& r) {
+  return static_cast<MemoryLayout>(Stream(r.seed ^ 0x736c7374U).below(static_cast<int>(MemoryLayout::repeated)));
+}
+
 std::string kinds_of(const Recipe& r) {
   std::string kinds;
   kinds.reserve(96);
@@ -173,6 +178,7 @@ Case decode(Recipe recipe) {
     fill_multihead(recipe, c);
   }
   // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
+  fill_slopes(recipe, c);
   set_later_arguments(c, recipe.arguments);
   fill_sequences(recipe, c);
   fill_sinks(recipe, c);
@@ -180,6 +186,7 @@ Case decode(Recipe recipe) {
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     if (c[Slot::keep].present()) recipe.layouts[Slot::keep] = layout_of_keep(recipe);
+    if (c[Slot::alibi_slopes].present()) recipe.layouts[Slot::alibi_slopes] = layout_of_slopes(recipe);
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);
   }

@@ -126,6 +126,11 @@ void mask(Recipe& r) {
 
 void draw_later_arguments(Recipe& r) {
   Stream stream(r.seed ^ 0x61726775U);
+  if (r.trained_rate > 0) {
+    r.dropout = true;
+    argument_in(r.arguments, &Problem::dropout_p) = r.trained_rate;
+    return;
+  }
   if (!stream.one_in(4)) return;
   if (r.large && r.operation == Operation::attention && stream.one_in(2) && give_model_window(r, stream)) return;
   change_variant(r, stream);
@@ -166,6 +171,19 @@ DrawnAttention& DrawnAttention::with_dropout() {
   give_dropout(recipe_, stream);
   return *this;
 }
+
+DrawnAttention& DrawnAttention::with_slopes() {
+  Stream stream(recipe_.seed ^ 0x736c6f7065U);
+  give_slopes(recipe_, stream);
+  return *this;
+}
+
+DrawnAttention& DrawnAttention::with_own_dropout() {
+  Stream stream(recipe_.seed ^ 0x6f776e64U);
+  give_own_dropout(recipe_, stream);
+  return *this;
+}
+
 DrawnAttention& DrawnAttention::of_sequences() {
   Recipe& r = recipe_;
   Stream stream(r.seed ^ 0x6c656e67U);

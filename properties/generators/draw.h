@@ -36,6 +36,10 @@ class DrawnAttention {
   DrawnAttention& with_softcap();
   /// Weights that are dropped.
   DrawnAttention& with_dropout();
+  /// Slopes, of positions that count from the first key or from the last one where there is no causal form.
+  DrawnAttention& with_slopes();
+  /// Weights that the kernel drops by a mask of its own. Only for what reads that mask: nobody else knows it.
+  DrawnAttention& with_own_dropout();
   /// Sequences of lengths of their own, three times in four at least two of them.
   DrawnAttention& of_sequences();
   /// Masked but for the causal forms, which a rearrangement of rows or keys would change the meaning of. One in four

@@ -1,6 +1,8 @@
 // Dropout: weights that are dropped as a generator of random numbers drops them, and as none does: all, none, those of
 // a key, of a row, or of whole tiles of keys.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -108,8 +110,24 @@ void give_dropout(Recipe& r, Stream& stream) {
     argument_in(r.arguments, &Problem::dropout_p) = in_use[turn];
 }
 
+void give_own_dropout(Recipe& r, Stream& stream) {
+  constexpr std::array in_use{0.1, 0.1, 0.2, 0.5, 0.9};
+  r.own_dropout = true;
+  give_variant(r.arguments, dropout_variant.name, axis_extents(r), stream);
+  const auto turn = static_cast<std::size_t>(stream.below(8));
+  const double any = std::ldexp(1 + stream.unit(), -2 - static_cast<int>(stream.below(10)));
+  argument_in(r.arguments, &Problem::dropout_p) = turn < in_use.size() ? in_use[turn] : any;
+}
+
 void fill_dropout(const Recipe& r, Case& c) {
-  if (r.operation != Operation::attention || !r.dropout) return;
+  if (r.operation != Operation::attention) return;
+  if (r.own_dropout) {
+    ArgumentValues arguments = r.arguments;
+    c.dropout_p = argument_in(arguments, &Problem::dropout_p);
+    c.dropout_seed = static_cast<std::int64_t>(argument_in(arguments, &Problem::dropout_seed));
+    return;
+  }
+  if (!r.dropout) return;
   Stream stream(r.seed ^ 0x64726f707065U);
   const std::int64_t M = queries_of(c), N = keys_of(c);
   // One mask for all of the entries, and for all heads, half of the time each; and where there would be too many.

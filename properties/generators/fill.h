@@ -39,9 +39,11 @@ void fill_values(const Recipe& recipe, Case& c, std::span<const double> q, std::
 void fill_sequences(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its q and k the sinks of its recipe, in f32.
 void fill_sinks(const Recipe& recipe, Case& c);
-/// Gives an attention case that has its q and k the dropout of its recipe, with its rate, where that has not too many
-/// weights.
+/// Gives an attention case that has its q and k the dropout of its recipe, with its rate, where a mask that is given
+/// has not too many weights.
 void fill_dropout(const Recipe& recipe, Case& c);
+/// Gives an attention case that has its q the slopes of its recipe, in f32, of each batch entry or of all.
+void fill_slopes(const Recipe& recipe, Case& c);
 /// Gives what the recipe lays out `repeated` equal slices along an axis. A mask of heads of its own loses them.
 void make_repeatable(const Recipe& recipe, Case& c);
 /// Writes every tensor of a multihead case but the mask.

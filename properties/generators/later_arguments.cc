@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "core/problem/score.h"
 #include "core/problem/sight.h"
 
 namespace attest {
@@ -102,8 +103,8 @@ void set_later_arguments(Problem& c, const ArgumentValues& values) {
   });
   set_arguments(c, all);
   settle_alignment(c);
-  // What is added to a capped product is added after the scale.
-  if (c.softcap > 0) c.mask_convention = MaskConvention::post_scale;
+  // What is added to a capped product, or beside slopes, is added after the scale.
+  c.mask_convention = convention_of(c);
   // Its rate comes with what says which weights are dropped (fill_dropout).
   if (!c[Slot::keep].present()) drop_variant(c, dropout_variant.name);
 }

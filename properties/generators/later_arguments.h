@@ -50,8 +50,9 @@ void drop_variant(ArgumentValues& values, std::string_view name);
 /// Brings numbers of anywhere into the ranges of their rows; NaN is neutral.
 void limit_arguments(ArgumentValues& values);
 
-/// The later arguments of `values` in a problem whose others are set, which stay as they are; those of dropout where it
-/// is given what is dropped.
+/// The later arguments of `values` in a problem whose others are set, which stay as they are but for the convention of
+/// a mask (convention_of); those of dropout where it is given what is dropped, and where positions count from where it
+/// has a window or slopes.
 void set_later_arguments(Problem& c, const ArgumentValues& values);
 
 }  // namespace attest

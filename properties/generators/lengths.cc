@@ -103,6 +103,7 @@ bool has_variant(const Recipe& r, const Variant& variant) {
   if (variant == left_pad_variant) return r.left_pad;
   if (variant == sink_variant) return r.sinks;
   if (variant == dropout_variant) return r.dropout;
+  if (variant == alibi_variant) return r.slopes;
   return attest::has_variant(r.arguments, variant.name);
 }
 void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
@@ -114,6 +115,8 @@ void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
     r.sinks = true;
   else if (variant == dropout_variant)
     give_dropout(r, stream);
+  else if (variant == alibi_variant)
+    give_slopes(r, stream);
   else
     attest::give_variant(r.arguments, variant.name, axis_extents(r), stream);
 }
@@ -122,6 +125,7 @@ void drop_variant(Recipe& r, const Variant& variant) {
   if (variant == left_pad_variant) r.left_pad = false;
   if (variant == sink_variant) r.sinks = false;
   if (variant == dropout_variant) r.dropout = false;
+  if (variant == alibi_variant) r.slopes = false;
   attest::drop_variant(r.arguments, variant.name);
 }
 
@@ -130,8 +134,8 @@ void drop_variant(Recipe& r, const Variant& variant) {
 void change_variant(Recipe& r, Stream& stream) {
   if (r.operation != Operation::attention) return;
   // What is packed is made of what has lengths.
-  constexpr Variant drawn[] = {window_variant, lengths_variant, left_pad_variant,
-                               sink_variant,   softcap_variant, dropout_variant};
+  constexpr Variant drawn[] = {window_variant,  lengths_variant, left_pad_variant, sink_variant,
+                               softcap_variant, dropout_variant, alibi_variant};
   const auto change = [&](const Variant& variant) {
     has_variant(r, variant) && !stream.one_in(2) ? drop_variant(r, variant) : give_variant(r, variant, stream);
   };

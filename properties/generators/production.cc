@@ -41,6 +41,20 @@ constexpr Model models[] = {
     {"DeepSeek-V2 (DeepSeek-AI 2024): 128 columns and 64 with positions against 128", 128, 128, 192, 128, 4096, 4096,
      true}};
 
+/// A model as it is trained: weights are dropped, at the rate of its paper or its published configuration.
+struct TrainedModel {
+  std::string_view name;
+  std::int32_t heads, d, tokens;
+  bool causal;
+  double rate;
+};
+
+constexpr TrainedModel trained_models[] = {
+    {"BERT base (Devlin et al. 2019)", 12, 64, 512, false, 0.1},
+    {"BERT large (Devlin et al. 2019)", 16, 64, 512, false, 0.1},
+    {"GPT-2 (Radford et al. 2019; openai-community/gpt2: \"attn_pdrop\")", 12, 64, 1024, true, 0.1},
+    {"GPT-2 medium (openai-community/gpt2-medium)", 16, 64, 1024, true, 0.1}};
+
 /// A model with windows: a row sees so many keys, its own among them, in its local layers where it has others.
 struct WindowedModel {
   std::string_view name;
@@ -62,6 +76,21 @@ constexpr WindowedModel windowed_models[] = {
     {"Gemma 3 4B and 12B (google/gemma-3-4b-pt)", 2, 256, 1024},
     {"Gemma 3 27B (google/gemma-3-27b-pt)", 2, 128, 1024},
     {"GPT-OSS 20B and 120B (OpenAI 2025; openai/gpt-oss-20b)", 8, 64, 128, true}};
+
+/// A model with the slopes of as many heads as it has.
+struct SlopedModel {
+  std::string_view name;
+  std::int32_t heads, dk;
+};
+
+/// What a device has of their heads is laid over shapes that are there without them, as windows are.
+constexpr SlopedModel sloped_models[] = {
+    {"BLOOM 176B (BigScience Workshop 2022; bigscience/bloom): no power of two", 112, 128},
+    {"BLOOM 7.1B (bigscience/bloom-7b1)", 32, 128},
+    {"BLOOM 560M (bigscience/bloom-560m)", 16, 64},
+    {"MPT-7B (MosaicML NLP Team 2023; mosaicml/mpt-7b)", 32, 128},
+    {"MPT-30B (mosaicml/mpt-30b)", 64, 112},
+    {"Baichuan-13B (Baichuan 2023; baichuan-inc/Baichuan-13B-Base): no power of two", 40, 128}};
 
 /// Multiplications of the problem, in double, as whole numbers would overflow.
 double products_of(const Recipe& r) {
@@ -228,6 +257,17 @@ void of_a_model(Recipe& r, Stream& stream) {
   r.keys = std::min(model.keys, std::int32_t{1} << between(stream, 10, 15));
 }
 
+/// A model's attention to a whole text as it is trained: a head's mask of dropout has more places than 16 bits count.
+/// Heads beyond two are the same again.
+void of_training(Recipe& r, Stream& stream) {
+  const TrainedModel& model = trained_models[stream.below(std::ssize(trained_models))];
+  set_heads(r, std::min(model.heads, 2), 1);
+  set_widths(r, model.d, model.d);
+  r.queries = r.keys = model.tokens;
+  r.causal = model.causal ? Causal::top_left : Causal::none;
+  r.trained_rate = model.rate;
+}
+
 constexpr std::array classes{both_lengths_at_edges, prompt, decoding, chunk, widths, many_heads, more_queries};
 
 /// What a tile does shows where scores change along the keys, where none outweighs the others, and where one tile does.
@@ -303,7 +343,12 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
       const std::int32_t fewest = classes[which] == widths ? all_columns : is_law ? 4 : 16;
       fit(r, is_law ? products_of_law : products_of_definition, fewest);
     } else {
-      of_a_model(r, stream);
+      // A law's cases are too small for what training shows.
+      if (Stream apart(r.seed ^ 0x747261696eU); !is_law && apart.one_in(4)) {
+        of_training(r, apart);
+      } else {
+        of_a_model(r, stream);
+      }
       const double most = products_of_models[static_cast<std::size_t>(turn) % products_of_models.size()];
       fit(r, is_law ? products_of_law : most, all_columns);
     }
@@ -332,6 +377,16 @@ bool give_model_window(Recipe& r, Stream& stream) {
   argument_in(r.arguments, &Problem::window_right) = 0;
   argument_in(r.arguments, &Problem::alignment) = static_cast<double>(Causal::bottom_right);
   return true;
+}
+
+std::int64_t heads_of_sloped_model(std::int64_t dk, Stream& stream) {
+  std::vector<const SlopedModel*> any, alike;
+  for (const SlopedModel& model : sloped_models) {
+    any.push_back(&model);
+    if (model.dk == dk) alike.push_back(&model);
+  }
+  const auto& from = alike.empty() ? any : alike;
+  return from[static_cast<std::size_t>(stream.below(std::ssize(from)))]->heads;
 }
 
 std::vector<Extents> with_production_lengths(const Extents& heads, bool decodes) {

@@ -61,6 +61,10 @@ void make_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, 
 /// with such groups of heads or widths where there is any. False where there is none.
 bool give_model_window(Recipe& recipe, Stream& stream);
 
+/// How many heads a model has whose scores fall by slopes (production.cc lists them), of one with that dk where there
+/// is any.
+[[nodiscard]] std::int64_t heads_of_sloped_model(std::int64_t dk, Stream& stream);
+
 /// Shapes for heads of which nobody knows the lengths: those of production cases, of decoding or of prompts and a
 /// chunk. Of `heads` only heads and widths are read. The same each time.
 [[nodiscard]] std::vector<Extents> with_production_lengths(const Extents& heads, bool decoding);

@@ -187,6 +187,10 @@ struct Recipe {
   bool left_pad = false;                  ///< and keys of theirs before the first one, so many as the seed says
   bool sinks = false;                     ///< a score without a key for each head, drawn from the seed
   bool dropout = false;                   ///< weights that are dropped, drawn from the seed; the rate is an argument
+  /// What takes from scores by distance, for each head, drawn from the seed; what distances count from is an argument.
+  bool slopes = false;
+  bool own_dropout = false;  ///< weights that a kernel is to drop by a mask of its own
+  double trained_rate = 0;   ///< not 0: that of dropout, of a shape that has it (with_later_arguments)
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};
@@ -216,6 +220,11 @@ inline constexpr std::int64_t most_masked_of_large = std::int64_t{1} << 24;
 void give_lengths(Recipe& recipe, Stream& stream);
 /// Weights that are dropped, at one of the rates that are in use, at none, or at any.
 void give_dropout(Recipe& recipe, Stream& stream);
+/// Slopes, of positions that count from the first key or from the last one; as the recipe has it where it has a window.
+void give_slopes(Recipe& recipe, Stream& stream);
+/// Weights that are dropped by a mask which the kernel draws, at one of the rates that are in use, or at one between
+/// 1/2048 and 1/2: of small ones it shows best that a byte decides.
+void give_own_dropout(Recipe& recipe, Stream& stream);
 /// Gives a variant of the operation to the recipe, or takes it away again: each as often as any other, and now and then
 /// another one beside it. Nothing where there are none.
 void change_variant(Recipe& recipe, Stream& stream);

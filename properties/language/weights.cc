@@ -92,7 +92,7 @@ Score scaled_product(const Case& c, std::int64_t b, std::int64_t h, std::int64_t
 Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
   const Product product = product_of(c, b, h, i, j);
   const double bias = bias_of(c, b, h, i, j);
-  const double size = score(product.size, std::fabs(bias), c.scale, c.mask_convention);
+  const double size = score(product.size, std::fabs(bias), c.scale, convention_of(c));
   // A cap, whose slope is at most 1, has less than 10 roundings.
   return {.value = score_in(c, product.value, bias), .error = error_of(c, size, c.softcap > 0 ? 10 : 0), .size = size};
 }

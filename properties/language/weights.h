@@ -22,12 +22,12 @@ struct WeightBlocks {
 [[nodiscard]] WeightBlocks read_weights(Kernel& kernel, const Case& c);
 
 /// The score of row i and key j of an attention case, in double: scale*q.k + b or scale*(q.k + b), or what a cap makes
-/// of it, with a proved bound of its own error, and `size`, the sum of the absolute values of its terms. Of a key that
-/// nothing hides.
+/// of it, a slope's part in b, with a proved bound of its own error, and `size`, the sum of the absolute values of its
+/// terms. Of a key that nothing hides.
 struct Score {
   double value = 0, error = 0, size = 0;
 };
-/// The same of the scaled product alone, without a cap and without a mask.
+/// The same of the scaled product alone, without a cap, a mask and a slope.
 [[nodiscard]] Score scaled_product(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
 [[nodiscard]] Score score_of(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j);
 

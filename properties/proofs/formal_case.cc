@@ -25,6 +25,11 @@ class GenericNumbers {
     // The lowest bit set, so that none has few significant ones.
     return std::ldexp(static_cast<double>((engine_() >> 11U) | (std::uint64_t{1} << 52U) | 1U), -52);
   }
+  /// One that f32 holds, as slopes are in no other format: more bits than a number has that a theorem states, and of
+  /// two of them the same with a probability of 2^-22.
+  double next_of_24_bits() {
+    return std::ldexp(static_cast<double>((engine_() >> 41U) | (std::uint64_t{1} << 23U) | 1U), -23);
+  }
 
  private:
   std::mt19937_64 engine_;
@@ -103,6 +108,12 @@ void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {
       inputs.declare(sink, element_name(Slot::sink, old.shape(), h));
       return sink;
     });
+  }
+  if (Tensor& slopes = c[Slot::alibi_slopes]; slopes.present()) {
+    for (std::int64_t e = 0; e < slopes.elements(); ++e) {
+      slopes.set(e, numbers.next_of_24_bits());
+      inputs.declare(slopes[e], element_name(Slot::alibi_slopes, slopes.shape(), e));
+    }
   }
   c.scale = numbers.next();
   inputs.declare(c.scale, "scale", /*positive=*/true);

@@ -25,6 +25,8 @@ std::string_view why_unprovable(std::string_view property) {
       {"softcap.monotone", "is about the order of tanh's values, which is any odd function to the algebra"},
       {"softcap.contraction", "is about the slope of tanh, which is any odd function to the algebra"},
       {"softcap.saturates", "is about the size of tanh, which is any odd function to the algebra"},
+      {"alibi.slope-limit", "is about how small e^(Δ − m) is, and the algebra knows no sizes"},
+      {"dropout.rate", "is about chance: what is drawn of a seed, and how probable that is"},
       {"varlen.tile-edges", "is about rounding: the error of an output against its bound"},
       {"paged.boundary", "is about rounding: the error of an output against its bound"},
       {"paged.read-only", "is about memory: what a call leaves as it was"},

@@ -315,8 +315,32 @@ void leave_out(Case& c, std::string_view variant) {
 
 namespace {
 
+/// Without a causal form positions count as the terms of a window and of slopes both have it, and where no alignment
+/// does there are no slopes.
+void fit_alignment(Case& c, const Manifest& m) {
+  if (c.causal != Causal::none || c.alignment == Causal::none) return;
+  const auto takes = [&](const Variant& variant, Causal alignment) {
+    if (!has_variant(c, variant.name)) return true;
+    const auto terms = m.variants.find(variant.name);
+    return terms != m.variants.end() && std::ranges::count(terms->second.alignment, alignment) > 0;
+  };
+  const auto both_take = [&](Causal alignment) {
+    return takes(window_variant, alignment) && takes(alibi_variant, alignment);
+  };
+  if (both_take(c.alignment)) return;
+  for (const Causal other : {Causal::top_left, Causal::bottom_right})
+    if (both_take(other)) {
+      c.alignment = other;
+      return;
+    }
+  if (!has_variant(c, window_variant.name)) return;
+  leave_out(c, alibi_variant.name);
+  fit_alignment(c, m);
+}
+
 /// Without the ends that a window may not have, and aligned as it may be; without the lengths that there may not be;
-/// without variants that the kernel does not have, or not with what else the case has.
+/// one entry's slopes for all where entries may not have their own; without variants that the kernel does not have, or
+/// not with what else the case has.
 void fit_variants(Case& c, const Manifest& m) {
   for (const Variant& variant : variants_of(c)) {
     const auto found = m.variants.find(variant.name);
@@ -339,14 +363,14 @@ void fit_variants(Case& c, const Manifest& m) {
     if (variant == dropout_variant && !(draws_own_dropout(c) ? terms.own : terms.given)) leave_out(c, variant.name);
     if (variant == sink_variant && std::ranges::count(terms.dtypes, c[Slot::sink].dtype()) == 0)
       c[Slot::sink] = rounded(c[Slot::sink], terms.dtypes.front());
+    if (variant == alibi_variant && !terms.per_batch) c[Slot::alibi_slopes] = first_row(c[Slot::alibi_slopes]);
     if (variant != window_variant) continue;
     // An end that may not be is exchanged for the one that may.
     if (!terms.left && c.window_left >= 0) c.window_right = std::max(c.window_right, std::exchange(c.window_left, -1));
     if (!terms.right && c.window_right >= 0) c.window_left = std::max(c.window_left, std::exchange(c.window_right, -1));
-    if (c.causal == Causal::none && std::ranges::count(terms.alignment, c.alignment) == 0)
-      c.alignment = terms.alignment.front();
     if (c.provenance.kinds) restate_kinds(c, variant.name);
   }
+  fit_alignment(c, m);
 }
 
 }  // namespace
@@ -358,7 +382,8 @@ void fit_rest(Case& c, const Manifest& m) {
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;
   if (additive && std::ranges::count(m.mask_conventions, MaskConvention::post_scale) == 0)
-    leave_out(c, softcap_variant.name);
+    for (const Variant& variant : {softcap_variant, alibi_variant})
+      if (has_variant(c, variant.name)) leave_out(c, variant.name);
   if (additive && !m.mask_conventions.empty() && std::ranges::count(m.mask_conventions, c.mask_convention) == 0)
     c.mask_convention = m.mask_conventions.front();
   if (!c.provenance.strides || (m.strides && m.zero_strides && m.far_strides)) return;

@@ -12,6 +12,7 @@
 #include "core/problem/memory.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/road/simplify.h"
 
@@ -63,6 +64,20 @@ bool remove(Case& c, std::initializer_list<Slot> slots) {
   return true;
 }
 
+/// One entry's slopes for all of a batch.
+bool share_slopes(Case& c) {
+  if (!c[Slot::alibi_slopes].present() || c[Slot::alibi_slopes].shape()[0] == 1) return false;
+  return set(c[Slot::alibi_slopes], first_row(c[Slot::alibi_slopes]));
+}
+
+/// The first head's slope for all.
+bool level_slopes(Case& c) {
+  const Tensor& slopes = c[Slot::alibi_slopes];
+  if (!slopes.present()) return false;
+  const std::int64_t heads = slopes.shape()[1];
+  return set(c[Slot::alibi_slopes], mapped(slopes, [&](std::int64_t e, double) { return slopes[e / heads * heads]; }));
+}
+
 /// Without packed sequences of no token.
 bool without_empty_sequences(Case& c) {
   if (!c[Slot::q_starts].present()) return false;
@@ -111,7 +126,8 @@ std::vector<Step> made_form_steps(Operation operation) {
     if (field.is_original() || field.axes(operation).rank == 0) continue;
     steps.emplace_back([&field](Case& c) { return leave_out(c, field); });
   }
-  if (operation == Operation::attention) steps.emplace_back(without_empty_sequences);
+  if (operation == Operation::attention)
+    for (const auto step : {without_empty_sequences, share_slopes, level_slopes}) steps.emplace_back(step);
   steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {

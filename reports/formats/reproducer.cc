@@ -44,7 +44,7 @@ std::string_view unknown_argument(const Case& c) {
   });
   for (const TensorField& field : tensor_fields)
     if (!field.is_original() && !counts(field.content) && field.slot != Slot::sink && field.slot != Slot::keep &&
-        c[field.slot].present() && name.empty())
+        field.slot != Slot::alibi_slopes && c[field.slot].present() && name.empty())
       name = field.name();
   return name;
 }

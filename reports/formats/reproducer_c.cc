@@ -11,7 +11,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep};
+constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes};
 
 /// The type of an element in memory: C has none of 16 and 8 bits, so that those are their bit patterns.
 std::string_view c_type(DType dtype) {
@@ -155,7 +155,12 @@ std::string reference(const Problem& c) {
   if (masked && !adds) hiding += fmt::format("      if (!{}) continue;\n", entry);
   if (adds) hiding += fmt::format("      if ({} == -INFINITY) continue;\n", read(c.mask().dtype(), entry));
   const bool before = c.mask_convention == MaskConvention::pre_scale;
-  const std::string added = adds ? " + " + read(c.mask().dtype(), entry) : "";
+  const SlopeInScript slope = slope_in_script(c);
+  const std::string bent = slope.slope.empty()
+                               ? ""
+                               : fmt::format(" - {} * fabsl((long double)({}))",
+                                             read(c[Slot::alibi_slopes].dtype(), slope.slope), slope.away);
+  const std::string added = (adds ? " + " + read(c.mask().dtype(), entry) : "") + bent;
   const std::string score = c.softcap > 0    ? fmt::format("softcap * tanhl(scale * s / softcap){}", added)
                             : adds && before ? fmt::format("scale * (s{})", added)
                                              : fmt::format("scale * s{}", added);
@@ -205,11 +210,14 @@ std::string wrong_elements(const Reproducer& r) {
 }
 
 std::string judgement(const Reproducer& r, bool fills) {
+  std::string inputs;
+  for (const Slot slot : slots)
+    if (r.problem[slot].present()) inputs += fmt::format("{}, ", name_of(slot));
   return fmt::format(
       "int main(void) {{\n"
       "  static {} out[B * H * M * dv];\n"
       "{}"
-      "  const int called = kernel(q, k, v, {}{}{}out);\n"
+      "  const int called = kernel({}out);\n"
       "  int failed = 0;\n"
       "  for (int n = 0; n < {}; ++n) {{\n"
       "    const int b = wrong[n].b, h = wrong[n].h, i = wrong[n].i, d = wrong[n].d;\n"
@@ -223,8 +231,7 @@ std::string judgement(const Reproducer& r, bool fills) {
       "    printf(\"out[%d, %d, %d, %d]: %s %.17Lg, right %.17Lg (Attest: %.17g), allowed +- %.3g: %s\\n\", b, h, i, d,\n"
       "           called ? \"found\" : \"attest saw\", found, right, proved, allowed, off ? \"WRONG\" : \"right\");\n"
       "  }}\n  return failed;\n}}\n",
-      c_type(r.output), fills ? "  fill_in();\n" : "", r.problem.mask().present() ? "mask, " : "",
-      r.problem[Slot::sink].present() ? "sink, " : "", r.problem[Slot::keep].present() ? "keep, " : "", r.wrong.size(),
+      c_type(r.output), fills ? "  fill_in();\n" : "", inputs, r.wrong.size(),
       read(r.output, "out[((b * H + h) * M + i) * dv + d]"));
 }
 

@@ -14,7 +14,7 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep};
+constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes};
 
 /// A literal that reads back as the same double: -0.0 would be lost as the whole number -0.
 std::string python_number(double value) {
@@ -183,7 +183,7 @@ std::string torch_kernel(const Problem& c, const TorchCall& call) {
 
 std::string stub(const Reproducer& r) {
   std::vector<std::string_view> others;
-  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep})
+  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes})
     if (r.problem[slot].present()) others.push_back(name_of(slot));
   std::string names;
   for (const std::string_view name : others) names += fmt::format("{}{}", name == others.back() ? " and " : ", ", name);
@@ -223,7 +223,9 @@ std::string_view cap(const Problem& c) {
 
 std::string reference(const Problem& c) {
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
-  const std::string added = adds ? fmt::format(" + Fraction(mask[{}])", mask_index(c)) : "";
+  const SlopeInScript slope = slope_in_script(c);
+  const std::string bent = slope.slope.empty() ? "" : fmt::format(" - Fraction({}) * abs({})", slope.slope, slope.away);
+  const std::string added = (adds ? fmt::format(" + Fraction(mask[{}])", mask_index(c)) : "") + bent;
   const std::string score = c.softcap > 0 ? fmt::format("capped(Fraction(scale) * qk){}", added)
                             : c.mask_convention == MaskConvention::pre_scale && adds
                                 ? fmt::format("Fraction(scale) * (qk{})", added)

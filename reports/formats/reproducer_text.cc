@@ -12,6 +12,7 @@
 
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
+#include "core/problem/score.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "reports/text/text.h"
@@ -115,6 +116,7 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   if (slot == Slot::k) return "[B, KV, N, dk]";
   if (slot == Slot::v) return "[B, KV, N, dv]";
   if (slot == Slot::sink) return "[H]";
+  if (slot == Slot::alibi_slopes) return c[slot].shape()[0] > 1 ? "[B, H]" : "[1, H]";
   const Shape& mask = c[slot].shape();
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
@@ -128,17 +130,29 @@ std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c) {
     std::vector<std::int64_t>& numbers = lists.emplace_back(WholeNumbersOfScript{name_of(slot), {}}).numbers;
     for (std::int64_t e = 0; e < c[slot].elements(); ++e) numbers.push_back(static_cast<std::int64_t>(c[slot][e]));
   }
-  WholeNumbersOfScript begin{"begin", {}}, end{"end", {}};
+  WholeNumbersOfScript begin{"begin", {}}, end{"end", {}}, place{"place", {}};
   for (std::int64_t b = 0; b < batch_of(c); ++b) {
     for (std::int64_t i = 0; i < queries_of(c); ++i) {
       const std::optional<Sequence> own = sequence_at(c, b, i);
       const Sight seen = own ? sight(sight_rule(c), i - own->first_query, own->queries, own->keys) : Sight();
       begin.numbers.push_back(own ? own->first_key + seen.first : 0);
       end.numbers.push_back(own ? own->first_key + seen.last : 0);
+      place.numbers.push_back(
+          own ? own->first_key + position(sight_rule(c), i - own->first_query, own->queries, own->keys) : 0);
     }
   }
   lists.push_back(std::move(begin)), lists.push_back(std::move(end));
+  if (c[Slot::alibi_slopes].present()) lists.push_back(std::move(place));
   return lists;
+}
+
+SlopeInScript slope_in_script(const Problem& c) {
+  const Tensor& slopes = c[Slot::alibi_slopes];
+  if (!slopes.present()) return {};
+  return {.slope = slopes.shape()[0] > 1 ? "alibi_slopes[b * H + h]" : "alibi_slopes[h]",
+          .away = !sequences_in_script(c).empty()       ? "place[b * M + i] - j"
+                  : c.alignment == Causal::bottom_right ? "i + N - M - j"
+                                                        : "i - j"};
 }
 
 std::vector<std::string> hiding_by_position(const Problem& c) {
@@ -160,13 +174,12 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
   std::vector<std::string> lines;
   const std::string product = c.softcap > 0 ? "softcap * tanh(scale * q k^T / softcap)" : "scale * q k^T";
-  const bool drops = c[Slot::keep].present();
-  lines.push_back(fmt::format("out = {}softmax({}){} v, {}", drops ? "dropout(" : "",
-                              !adds ? product
-                              : c.softcap == 0 && c.mask_convention == MaskConvention::pre_scale
-                                  ? "scale * (q k^T + mask)"
-                                  : product + " + mask",
-                              drops ? ")" : "", formats_of(r)));
+  const bool drops = c[Slot::keep].present(), slopes = c[Slot::alibi_slopes].present();
+  lines.push_back(fmt::format("out = {}softmax({}{}){} v, {}", drops ? "dropout(" : "",
+                              !adds                                           ? product
+                              : convention_of(c) == MaskConvention::pre_scale ? "scale * (q k^T + mask)"
+                                                                              : product + " + mask",
+                              slopes ? " - slope * abs(p - j)" : "", drops ? ")" : "", formats_of(r)));
   if (e.H != e.KV)
     lines.push_back(fmt::format("grouped heads: head h reads the keys and values of head h / {}", e.H / e.KV));
   if (c.causal == Causal::top_left) lines.emplace_back("causal from the top left: row i sees key j where j <= i");
@@ -179,9 +192,15 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 last ? "j - (i + N - M)" : "j - i",
                                 c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
   }
+  if (slopes)
+    lines.push_back(fmt::format("alibi_slopes: slope is that of the head{}, and p = {} the position of row i",
+                                c[Slot::alibi_slopes].shape()[0] > 1 ? " and the batch entry" : "",
+                                c.alignment == Causal::bottom_right ? "i + N - M" : "i"));
   if (c.softcap > 0)
     lines.push_back(fmt::format("softcap {}: a scaled product t is softcap * tanh(t / softcap) before {}", c.softcap,
-                                adds ? "the mask is added" : "the softmax"));
+                                adds     ? "the mask is added"
+                                : slopes ? "the slope's term"
+                                         : "the softmax"));
   if (c[Slot::sink].present())
     lines.emplace_back("sink: e^sink of the head joins the sum of each row's weights, and no value goes with it");
   if (drops)

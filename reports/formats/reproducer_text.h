@@ -40,13 +40,19 @@ struct ScriptExtents {
 /// The flat index of the entry of (b, h, i, j) of a mask, or of what says which weights are kept, in terms that both
 /// languages have.
 [[nodiscard]] std::string mask_index(const Problem& problem, Slot slot = Slot::mask);
+/// What ALiBi slopes take from the score of row i and key j, in terms that both languages have; both empty: nothing.
+struct SlopeInScript {
+  std::string slope;  ///< "alibi_slopes[h]"
+  std::string away;   ///< "i + N - M - j", a whole number of either sign
+};
+[[nodiscard]] SlopeInScript slope_in_script(const Problem& problem);
 /// Whole numbers that a script lists under a name.
 struct WholeNumbersOfScript {
   std::string_view name;
   std::vector<std::int64_t> numbers;
 };
-/// Of sequences: their lengths or starts, and the keys [begin, end) that each row of each entry sees by its sequence,
-/// its causal form and its window. None of another problem.
+/// Of sequences: their lengths or starts, the keys [begin, end) that each row of each entry sees by its sequence, its
+/// causal form and its window, and where slopes ask, the key at which a row's position is. None of another problem.
 [[nodiscard]] std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c);
 /// The conditions by which sequences, causal form and window hide key j from row i, in terms that both languages have.
 [[nodiscard]] std::vector<std::string> hiding_by_position(const Problem& problem);

@@ -117,13 +117,17 @@ std::optional<Case> case_of(const FindingRecord& finding, const std::string& fol
     return std::nullopt;
   }
 }
-/// " window 3 left, alignment bottom-right"; a causal form says the alignment by itself. Empty without a window.
-std::string window_text(const Problem& c) {
-  if (!has_variant(c, window_variant.name)) return {};
-  std::string words = " window";
-  if (c.window_left >= 0) words += fmt::format(" {} left{}", c.window_left, c.window_right >= 0 ? "," : "");
-  if (c.window_right >= 0) words += fmt::format(" {} right", c.window_right);
-  if (c.causal == Causal::none) words += fmt::format(", alignment {}", name_of(c.alignment));
+/// " window 3 left, alignment bottom-right"; a causal form says the alignment by itself. Of slopes alone the alignment.
+std::string positions_text(const Problem& c) {
+  std::string words;
+  if (has_variant(c, window_variant.name)) {
+    words = " window";
+    if (c.window_left >= 0) words += fmt::format(" {} left{}", c.window_left, c.window_right >= 0 ? "," : "");
+    if (c.window_right >= 0) words += fmt::format(" {} right", c.window_right);
+    if (c.causal == Causal::none) words += ",";
+  }
+  if (c.causal == Causal::none && c.alignment != Causal::none)
+    words += fmt::format(" alignment {}", name_of(c.alignment));
   return words;
 }
 
@@ -145,7 +149,7 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   if (const std::string in_tiles = tiles_text(e, tiles); c->provenance.shrunk && !in_tiles.empty())
     words += fmt::format(" ({})", in_tiles);
   if (c->causal != Causal::none) words += fmt::format(" causal {}", name_of(c->causal));
-  words += window_text(*c);
+  words += positions_text(*c);
   if (c->append > 0) words += fmt::format(" appends {}", c->append);
   if (c->softcap > 0) words += fmt::format(" softcap={}", short_number(c->softcap));
   if (c->dropout_p > 0) words += fmt::format(" dropout_p={}", short_number(c->dropout_p));

@@ -17,7 +17,8 @@
 //     wantLse          true: return { out, lse }, lse a Float64Array of [batch, heads, M]
 //     outDtype         the dtype of out as a word: 'f32'
 // and, where they are given, the arguments of the variants that the manifest lists, their names in camelCase:
-//     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none
+//     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none. The
+//                                          position of row i is i ('top-left') or i + N - M ('bottom-right')
 //     qLengths, kvLengths                  of "lengths": {}: tensors [batch], 'i32'; one that is not given is all of M, or N
 //     qStarts, kvStarts                    of "packed": {}: tensors [sequences + 1], 'i32', in a batch of 1
 //     leftPad                              of "left_pad": {}: a tensor [batch], 'i32'; so many first keys are padding
@@ -32,6 +33,8 @@
 //     keep, dropoutP                       of "dropout": {}: a tensor [batch|1, heads|1, M, N], 'bool' (1: kept), and a
 //                                          number 0 < p < 1; of the normalised weights those that are not kept become 0,
 //                                          and the others are divided by 1 - p, where it is given
+//     alibiSlopes, alignment               of "alibi": {}: a tensor [batch|1, heads], 'f32'; slope*|p - j| is taken from
+//                                          the score of key j in a row at position p, after the scale, beside a mask
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
@@ -78,6 +81,7 @@ const VARIANTS = {
   paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
   cache_index: ['cache_index'], sink: ['sink'], softcap: ['softcap'],
   dropout: ['keep', 'dropout_p', 'dropout_seed'],
+  alibi: ['alibi_slopes', 'alignment'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

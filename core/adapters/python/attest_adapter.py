@@ -17,9 +17,10 @@ that it has parameters for:
     out_dtype        None, or the dtype of out as a word: "f32"
     window_left, window_right, alignment
                      a row at position p sees keys p - window_left .. p + window_right; -1: that side has no end.
-                     alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window
+                     alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window or slopes
 A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise. It can
-leave alignment out where the manifest lists one alone: "variants": {"window": {"alignment": ["top-left"]}}.
+leave alignment out where the manifest lists one alone: "variants": {"window": {"alignment": ["top-left"]}}. Beside a
+causal form alignment is that of the form.
     q_lengths, kv_lengths
                      None, or [batch], int32: the first so many rows and keys of each entry are its own; those behind
                      are padding, and positions, M and N are those of the entry's own lengths
@@ -44,8 +45,10 @@ leave alignment out where the manifest lists one alone: "variants": {"window": {
     keep, dropout_p  None and 0.0, or [batch|1, heads|1, M, N], boolean (True: kept), and 0 <= p < 1: once the weights are
                      normalised, those that are not kept become 0, and the others are divided by 1 - p; nothing is
                      normalised again, and lse is that of all weights. A keep comes with a p of 0, too
+    alibi_slopes     None, or [batch|1, heads], float32: slope*|p - j| is taken from the score of key j in a row at
+                     position p, after the scale and a cap, beside a mask. p is as alignment says
 A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, for
-sinks, for capped scores and, where it has both of the last two, for dropout, likewise.
+sinks, for capped scores, for ALiBi slopes and, where it has both keep and dropout_p, for dropout, likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -115,6 +118,7 @@ _VARIANTS = {
     "softcap": {"softcap": 0.0},
     # The seed is that of a mask that the function draws itself, which the manifest's "mask" of dropout says.
     "dropout": {"keep": None, "dropout_p": 0.0, "dropout_seed": 0},
+    "alibi": {"alibi_slopes": None, "alignment": None},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
@@ -467,6 +471,8 @@ def _completed(manifest, attention, multihead):
             served["paged"] = {"two_tables": "page_table_v" in known}
         if {"k_new", "v_new"} <= known.keys() and lengths["keys"]:
             served["append"] = {}
+        if "alibi_slopes" in known:
+            served["alibi"] = {"per_batch": True}
         # A rate alone is that of a mask that the function draws itself.
         if {"keep", "dropout_p"} <= known.keys():
             served["dropout"] = {}
@@ -487,8 +493,9 @@ class Server:
         self.manifest = manifest
         self.framework = framework
         listed = [argument for name in manifest.get("variants", ()) for argument in _VARIANTS.get(name, (name,))]
-        window = manifest.get("variants", {}).get("window", {})
-        self.alignments = list(window.get("alignment", manifest.get("causal", ())))
+        variants = manifest.get("variants", {})
+        placed = [variants[name] for name in ("window", "alibi") if name in variants]
+        self.alignments = {corner for terms in placed for corner in terms.get("alignment", manifest.get("causal", ()))}
         self.listed = frozenset(listed) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}
 
@@ -522,8 +529,8 @@ class Server:
             if name == "scale":
                 served = abs(value * math.sqrt(head_dim) - 1.0) <= 1e-12
             elif name == "alignment":
-                # Said by the manifest, where that lists one alone.
-                served = value is None or [value] == self.alignments
+                # Said by the causal form, or by the manifest, where that lists one alone.
+                served = value is None or value == metadata["causal"] or {value} == self.alignments
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:

@@ -77,7 +77,9 @@ KERNELS = {
     "flex": (lambda: flexible(flex.flex_attention), {
         **COMMON, "name": "flex_attention", "dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"],
         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                     "sink": {}, "softcap": {}},
+                     "sink": {}, "softcap": {},
+                     # The distance times the slope, in the format of scores.
+                     "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
         "arithmetic": {"tanh": {"ulp": 1}},
         "grouped_query": True,
         "fully_masked_row": "zero", "strides": True,

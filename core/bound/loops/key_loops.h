@@ -38,6 +38,15 @@ struct CapConstants {
   double th_bias = 0, on_b = 0, constant = 0;
 };
 
+/// What adding a slope's part l makes of the error of a score: error-bounds.md 1.12, whose symbols these are.
+struct SlopeConstants {
+  double shift = 0;              ///< m p, in the form of columns
+  double on_slope = 0;           ///< of |l'|
+  double on_both = 0;            ///< of |g|, |b| and |l'|
+  double divided = 0, on_s = 0;  ///< of the error before, and of |s'|
+  double constant = 0;
+};
+
 /// Largest values; at least 0 where nothing negative can be meant.
 struct ScoreRange {
   double M = 0, top = 0, bottom = 0, s_top = 0;
@@ -71,6 +80,13 @@ struct KeyLoops {
   double (*cap)(const double* t, const double* b, double cap, std::int64_t n, double* c, double* s);
   /// a[j], the error of t[j], becomes that of the score; kap[j] is the most that tanh grows by. All arrays are padded.
   void (*cap_errors)(const KeyArrays& x, std::int64_t n, const CapConstants& c, double* kap);
+  /// l[j] = -slope |position - key[j]| and added[j] = l[j] + b[j] (b may be nullptr, and added be l). All arrays are
+  /// padded.
+  void (*slope_terms)(const double* key, const double* b, double slope, double position, std::int64_t n, double* l,
+                      double* added);
+  /// a[j], the error of g[j] + b[j] (b may be nullptr), becomes that of the score. All arrays are padded.
+  void (*slope_errors)(const KeyArrays& x, const double* g, const double* b, const double* l, std::int64_t n,
+                       const SlopeConstants& c);
   /// la[j] = (s[j] - m) - log_sum and alpha[j] *= inverse.
   void (*normalise)(const double* s, std::int64_t n, double m, double log_sum, double inverse, double* la,
                     double* alpha);

@@ -1,6 +1,8 @@
 // Definitions of attention.h; see instantiate.h.
 #pragma once
 
+#include <cstdlib>
+
 #include "core/definition/attention.h"
 #include "core/definition/bodies/mask.h"
 #include "core/definition/bodies/softmax.h"
@@ -27,11 +29,18 @@ void check_values(const Matrix<T>& k, const Matrix<T>& v) {
                    ": there must be one value row for each key row (N)");
 }
 
-/// What a cap makes of the scaled product, and then a mask.
+/// The score of a product, of a key that a row may attend: scale, cap, mask and slope.
 template <Scalar T>
-T capped_score(const T& scaled, const Mask<T>& mask, Index i, Index j, bool covered) {
-  const T t = *mask.softcap * tanh_of(T(scaled / *mask.softcap));
-  return mask.additive && covered ? T(t + (*mask.additive)(i, j)) : t;
+T score_of(const T& product, const T& scale, const Mask<T>& mask, Index i, Index j, Index rows, Index covered) {
+  const bool adds = mask.additive && j < covered;
+  T s = adds && !mask.softcap ? score<T>(product, (*mask.additive)(i, j), scale, mask.convention) : T(scale * product);
+  if (mask.softcap) {
+    s = *mask.softcap * tanh_of(T(s / *mask.softcap));
+    if (adds) s = s + (*mask.additive)(i, j);
+  }
+  if (!mask.slope || j >= covered) return s;
+  const Index away = std::abs(position(mask.positions, i, rows, covered) - j);
+  return s - *mask.slope * ScalarTraits<T>::from_double(static_cast<double>(away));
 }
 
 /// Scores of row i against the keys first <= j < last.
@@ -47,12 +56,7 @@ Vector<T> score_row(const Matrix<T>& q, const Matrix<T>& k, const T& scale, cons
       s_j = ScalarTraits<T>::minus_infinity();
       continue;
     }
-    const T x = dot(q_i, row_of(k, j));
-    if (mask.softcap) {
-      s_j = capped_score<T>(T(scale * x), mask, i, j, j < covered);
-      continue;
-    }
-    s_j = !mask.additive || j >= covered ? T(scale * x) : score<T>(x, (*mask.additive)(i, j), scale, mask.convention);
+    s_j = score_of<T>(dot(q_i, row_of(k, j)), scale, mask, i, j, q.rows(), covered);
   }
   return s;
 }

@@ -26,6 +26,7 @@ enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_
 enum { /* attest_problem.variants */
        ATTEST_WINDOW = 1,
        ATTEST_SOFTCAP = 2,
+       ATTEST_ALIBI = 4,
        ATTEST_SINK = 8,
        ATTEST_DROPOUT = 16,
        ATTEST_LENGTHS = 32,
@@ -57,8 +58,8 @@ typedef struct attest_problem {
 
   /* Since 1.1, there when size > offsetof(attest_problem, variants). A member counts only where its bit is set. */
   uint32_t variants; /* ATTEST_WINDOW | ...; only those that the manifest lists */
-  int32_t alignment; /* WINDOW: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i, ATTEST_CAUSAL_BOTTOM_RIGHT:
-                        i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
+  int32_t alignment; /* WINDOW, ALIBI: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i,
+                        ATTEST_CAUSAL_BOTTOM_RIGHT: i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
   int64_t window_left, window_right; /* WINDOW: keys p - left .. p + right, both inclusive; -1: unbounded */
   attest_tensor q_lengths,
       kv_lengths;                    /* LENGTHS: ATTEST_I32 [batch], or absent: all of M, of N. Rows and keys from there
@@ -89,6 +90,9 @@ typedef struct attest_problem {
   int64_t dropout_seed; /* DROPOUT without keep: from 0 to 2^53 - 1; one seed is one mask of a problem's axes */
   attest_tensor keep;   /* DROPOUT: ATTEST_BOOL (one byte, 1 = kept), [batch or 1, heads or 1, M, N]; absent: the kernel
                            draws a mask of its own, in which each weight is kept with probability 1 - p */
+  attest_tensor alibi_slopes; /* ALIBI: ATTEST_F32 [batch or 1, heads], finite, of either sign: -slope * |p - j| is added
+                                 to the score of key j, after the scale, a cap and in the place of a mask or beside
+                                 it; masks are then post-scale. p and j count in the row's own sequence */
 } attest_problem;
 
 typedef struct attest_result {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/call/drawn_keep.h"
 #include "core/call/guarded_memory.h"
 #include "core/call/problem_in_memory.h"
 #include "core/kernel/forwarding_kernel.h"
@@ -18,8 +19,10 @@
 namespace attest::detail {
 
 template <class T>
-int run_attention(const attest_problem& p, attest_result& result, std::string& message) try {
+int run_attention(const attest_problem& given, attest_result& result, std::string& message) try {
   [[maybe_unused]] const CallPrecision<T> precision;
+  const DrawnKeep drawn(given);
+  const attest_problem& p = drawn.problem;
   const Index batch = p.q.shape[0], heads = p.q.shape[1];
   const std::vector<AttentionResult<T>> results = attention_results<T>(p);
   for (Index b = 0; b < batch; ++b) {
@@ -152,7 +155,10 @@ Manifest core_manifest(const std::string& id) {
   manifest.mask_conventions = {MaskConvention::post_scale, MaskConvention::pre_scale};
   manifest.causal = {Causal::top_left, Causal::bottom_right};
   manifest.variants = every_variant();
-  manifest.variants.find(dropout_variant.name)->second.applied = DropoutPlace::weights;
+  VariantTerms& dropout = manifest.variants.find(dropout_variant.name)->second;
+  dropout.applied = DropoutPlace::weights;
+  // A mask says nothing of a scalar: those of dtypes draw for all.
+  dropout.own = !is_wide_scalar<T>;
   state_terms_in_arithmetic(manifest);
   manifest.promises = manifest.arithmetic;
   // Of 16 bits a scalar takes sinks of its own, as others may lie beyond its range.

@@ -81,6 +81,10 @@ void BallRow::run(const BallProblem& problem, KeyAt&& key_at, ValueAt&& value_at
       if (problem.convention == MaskConvention::pre_scale) arb_mul(bias, bias, tau, bits);
       arb_add(term, term, bias, bits);
     }
+    if (problem.slopes) {
+      arb_set_d(bias, problem.slopes[j]);
+      arb_add(term, term, bias, bits);
+    }
     if (problem.sink && j == n - 1) arb_set_d(term, *problem.sink);
     s[static_cast<std::size_t>(j)] = middle(term);
     arb_set(score[j], term);
@@ -137,7 +141,8 @@ void BallRow::evaluate(const Head& head, const Row& row, long bits) {
                             q[0],
                             head.mask ? bias.data() : nullptr,
                             row.has_sink ? &head.sink : nullptr,
-                            head.softcap};
+                            head.softcap,
+                            row.keys.slopes};
   Ball k, v;
   run(
       problem,

@@ -67,6 +67,7 @@ struct BallProblem {
   const double* bias = nullptr;
   const double* sink = nullptr;  ///< its score: the last one is it, and no key
   double softcap = 0;
+  const double* slopes = nullptr;  ///< what slopes add to the scores, exact
 };
 
 /// Everything a row's bound and verdict need, from balls. Arrays as in RowKeys.

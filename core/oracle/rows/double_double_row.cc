@@ -59,11 +59,11 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
     const auto to = static_cast<std::size_t>(j);
     const auto from = static_cast<std::size_t>(index ? index[j] : j);
     DoubleDouble score{s[to], s_low_[to]};
-    if (row.keys.b) {
-      const double value = row.mask[from];
+    if (row.keys.b || row.keys.slopes) {
+      const double value = row.keys.b ? row.mask[from] : 0.0;
       // A mask of the largest double overflows Dekker's halves.
-      const DoubleDouble bias =
-          pre ? DoubleDouble{tau * value, std::fma(tau, value, -(tau * value))} : DoubleDouble{value, 0};
+      const DoubleDouble bias = pre ? DoubleDouble{tau * value, std::fma(tau, value, -(tau * value))}
+                                    : two_sum(value, row.keys.slopes ? row.slopes[to] : 0.0);
       const DoubleDouble sum = two_sum(score.high, bias.high);
       score = two_sum(sum.high, sum.low + (score.low + bias.low));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -81,7 +82,8 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
   singles = keys >= keys_worth_singles;
   for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
   stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
-  scale = c.scale, convention = c.mask_convention, softcap = c.softcap, sight_rule = attest::sight_rule(c);
+  scale = c.scale, convention = convention_of(c), softcap = c.softcap, sight_rule = attest::sight_rule(c);
+  slope = slope_of(c, s.entry, h);
   const std::int64_t heads = qs[1], kv_heads = ks[1];
   const std::int64_t kv = heads > 0 ? h / (heads / kv_heads) : 0;
   sinks = c[Slot::sink].present();
@@ -255,6 +257,7 @@ double largest_hidden_size(const Profile& p, std::int64_t dk) {
 /// that is not finite then gives NaN.
 bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
   const double allowed = largest_hidden_size(p, head.dk);
+  if (!(4 * slope_factor(p) * std::fabs(p.of.slope) * p.of.most_distance <= p.H_s)) return false;
   double q1 = 0;
   for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(row.q[e]);
   if (head.finite && q1 * head.most_k <= allowed) return true;
@@ -351,6 +354,24 @@ bool take_bias(const Head& head, const Visible& seen, const Profile& p, std::int
   }
   row.keys.b = row.b.data();
   return true;
+}
+
+/// Sets keys.slopes, what the slope adds to each score, and keys.shift. Returns what is added to scores in all.
+const double* take_slopes(const Head& head, const Visible& seen, const Profile& p, std::int64_t room, Row& row) {
+  if (head.slope == 0) return row.keys.b;
+  fit(row.slopes, room), fit(row.place, room);
+  if (row.keys.b) fit(row.added, room);
+  double* const place = row.place.data();
+  for (std::int64_t j = 0; j < seen.n; ++j) place[j] = static_cast<double>(seen.at(j));
+  const auto at = static_cast<double>(position(head.sight_rule, row.i, head.queries, head.keys));
+  double* const added = row.keys.b ? row.added.data() : row.slopes.data();
+  key_loops().slope_terms(place, row.keys.b, head.slope, at, seen.n, row.slopes.data(), added);
+  // Not to a sink's.
+  if (row.has_sink) row.slopes[static_cast<std::size_t>(seen.n - 1)] = added[seen.n - 1] = 0;
+  row.keys.slopes = row.slopes.data();
+  row.keys.slope_shift = head.slope * at;
+  if (p.slope_form != SlopeForm::distance) row.keys.shift = row.keys.slope_shift;
+  return added;
 }
 
 /// The sink's score in the place of the 0 that its row of zeros gives. Sets what the scores tell of the row.
@@ -491,13 +512,15 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   keys.unit = 0x1p-53;
   const double* const x = compact_products(seen, room, row);
   if (!take_bias(head, seen, p, room, row)) return Excuse::overflow;
-  // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate.
-  RowScores found = key_loops().scores(x, keys.size, head.softcap > 0 ? nullptr : keys.b, head.scale, seen.n,
+  const double* const added = take_slopes(head, seen, p, room, row);
+  // tau*(x + b) as tau*x + tau*b: three roundings relative to tau (X + |b|), within the dk + 4 of the certificate, and
+  // one more where slopes are in b.
+  RowScores found = key_loops().scores(x, keys.size, head.softcap > 0 ? nullptr : added, head.scale, seen.n,
                                        row.t.data(), row.s.data());
   if (head.softcap > 0) {
     fit(row.capped, room);
     keys.capped = row.capped.data();
-    found.most = key_loops().cap(row.t.data(), keys.b, head.softcap, seen.n, row.capped.data(), row.s.data());
+    found.most = key_loops().cap(row.t.data(), added, head.softcap, seen.n, row.capped.data(), row.s.data());
   }
   take_sink(head, found, row);
   keys.s = row.s.data(), keys.t = row.t.data();

@@ -27,10 +27,11 @@ struct Head {
   double softcap = 0;
   MaskConvention convention = MaskConvention::post_scale;
   SightRule sight_rule;
-  std::vector<double> q, k, v;                 ///< [queries][dk], [keys][dk], [keys][stride]
-  const Tensor* far_q = nullptr;               ///< where the rows of q are read from when there are too many for `q`
-  std::int64_t q_offset = 0;                   ///< element of row 0 in it
-  std::vector<double> panels;                  ///< k as inner_loops.h packs it
+  double slope = 0;               ///< m: what it adds to the score of key j in a row at position p is -m|p - j|
+  std::vector<double> q, k, v;    ///< [queries][dk], [keys][dk], [keys][stride]
+  const Tensor* far_q = nullptr;  ///< where the rows of q are read from when there are too many for `q`
+  std::int64_t q_offset = 0;      ///< element of row 0 in it
+  std::vector<double> panels;     ///< k as inner_loops.h packs it
   std::vector<double> low, high, abs_sum;      ///< per column of v, over all keys
   std::vector<float> single_v, single_panels;  ///< v and panels as floats, where `singles`
   bool singles = false;          ///< the inputs are floats, and sums over them are worth computing in floats
@@ -94,7 +95,7 @@ struct Row {
   ScoreBlock block;
   const double* x = nullptr;     ///< q.k_j per key of the head
   const double* size = nullptr;  ///< X_j per key of the head
-  std::vector<double> s, t, capped, size_of, b, k1, la, alpha;
+  std::vector<double> s, t, capped, size_of, b, slopes, added, place, k1, la, alpha;
   std::vector<double> o, low, high, abs_sum;
   std::vector<double> mask;
   double m = 0, lse = 0;

@@ -114,6 +114,13 @@ void WideRow::score_errors(const WideProblem& p, const WideUnits& units) {
     if (p.softcap > 0) s = capped_error(s, tau * y, units, p.softcap);
     if (!p.bias.empty() && p.convention == MaskConvention::post_scale)
       s = s + db + units.u * ((p.softcap > 0 ? Mag(p.softcap) : tau * y) + b + s + db) + units.lambda;
+    if (!p.away.empty()) {
+      // The slope is converted, its product with the distance and the sum are rounded.
+      const Mag m(std::fabs(p.slope)), d(p.away[j]), l = m * d;
+      const Mag dl = units.converted(m) * d + units.u * (l + units.converted(m) * d) + units.lambda;
+      const Mag before = (p.softcap > 0 ? Mag(p.softcap) : tau * y) + b;
+      s = s + dl + units.u * (before + l + s + dl) + units.lambda;
+    }
     a_.push_back(std::move(s));
   }
   if (p.sink != -infinity) a_.back() = units.converted(std::fabs(p.sink));
@@ -224,7 +231,8 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   const Mag tau = std::max(Mag(p.scale), one);
   Mag most;
   for (std::size_t j = 0; j < p.visible.size(); ++j)
-    most = std::max(most, tau * (size_[j] + Mag(p.bias.empty() ? 0.0 : std::fabs(p.bias[j]))));
+    most = std::max(most, tau * (size_[j] + Mag(p.bias.empty() ? 0.0 : std::fabs(p.bias[j]))) +
+                              (p.away.empty() ? Mag() : Mag(std::fabs(p.slope)) * Mag(p.away[j])));
   if (p.sink != -infinity) most = std::max(most, Mag(std::fabs(p.sink)));
   // The products over the cap, and the cap itself.
   if (p.softcap > 0) most = std::max({most, most * Mag(1 / p.softcap), Mag(p.softcap)});
@@ -236,10 +244,13 @@ Excuse WideRow::evaluate(const WideProblem& p, const WideUnits& units, long bits
   }
   const auto n = static_cast<std::int64_t>(p.visible.size());
   const double score_bits = std::max(0.0, mag_get_d_log2_approx(most.data()));
-  balls_.evaluate({n, p.dk, p.dv, (p.dv + 3) / 4 * 4, p.scale, p.convention,
-                   p.q->exact[static_cast<std::int64_t>(p.q->at(p.i, p.of_q))],
-                   p.bias.empty() ? nullptr : p.bias.data(), p.sink == -infinity ? nullptr : &p.sink, p.softcap},
-                  keys.data(), values.data(), bits + static_cast<long>(score_bits));
+  std::vector<double> slopes;
+  for (const double away : p.away) slopes.push_back(-p.slope * away);
+  balls_.evaluate(
+      {n, p.dk, p.dv, (p.dv + 3) / 4 * 4, p.scale, p.convention,
+       p.q->exact[static_cast<std::int64_t>(p.q->at(p.i, p.of_q))], p.bias.empty() ? nullptr : p.bias.data(),
+       p.sink == -infinity ? nullptr : &p.sink, p.softcap, slopes.empty() ? nullptr : slopes.data()},
+      keys.data(), values.data(), bits + static_cast<long>(score_bits));
   if (units.encloses) {
     allowed.assign(columns, Mag());
     hull = allowed;

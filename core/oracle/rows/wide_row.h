@@ -52,6 +52,8 @@ struct WideProblem {
   MaskConvention convention = MaskConvention::post_scale;
   std::vector<std::int64_t> visible{};
   std::vector<double> bias{};  ///< of these; empty: no mask adds anything
+  double slope = 0;
+  std::vector<double> away{};  ///< of these, how far they are from the row; empty: it has no slope
   /// The score of the last one of them, which is no key but the sink; its row of k and v is 0. -inf: there is none.
   double sink = -std::numeric_limits<double>::infinity();
   double softcap = 0;

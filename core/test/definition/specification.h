@@ -77,6 +77,7 @@ class Specification {
         {"mask.additive-post-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::post_scale); }},
         {"mask.additive-pre-scale", [](Scope& s, Comparison& c) { additive(s, c, MaskConvention::pre_scale); }},
         {"mask.softcap", capped},
+        {"mask.slope", sloped},
         {"mask.dropout", dropped},
         {"mask.boolean", boolean},
         {"mask.boolean-as-additive", boolean_as_additive},
@@ -239,6 +240,28 @@ class Specification {
     mask.softcap = cap;
     c.same(mattn(p.q, p.k, p.v, p.scale, mask), formula.out, "mattn");
     c.same(attention_weights(p.q, p.k, p.scale, mask), formula.weights, "weights");
+  }
+  static void sloped(Scope& scope, Comparison& c) {
+    const Problem p(scope, 2, 3);
+    const T slope = scope.positive("m");
+    const M b = bias(scope, 2, 3);
+    const written::Table<T> added = written::table(b);
+    for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
+      // Of two rows and three keys; the second key is where the last row of the first alignment is, and the first row
+      // of the other.
+      const At distances[2][2][3] = {{{0, 1, 2}, {1, 0, 1}}, {{1, 0, 1}, {2, 1, 0}}};
+      const written::Score<T> away = [&](const T& qk, At i, At j) {
+        T s = added[i][j] + qk * p.scale;
+        for (At l = 0; l < distances[alignment == Causal::bottom_right ? 1 : 0][i][j]; ++l) s = s - slope;
+        return s;
+      };
+      const written::Attention<T> formula = p.formula(away, sees_all_but_0_1);
+      Mask<T> mask = additive_mask(b, MaskConvention::post_scale);
+      mask.slope = slope;
+      mask.positions.alignment = alignment;
+      c.same(mattn(p.q, p.k, p.v, p.scale, mask), formula.out, "mattn");
+      c.same(attention_weights(p.q, p.k, p.scale, mask), formula.weights, "weights");
+    }
   }
   static void dropped(Scope& scope, Comparison& c) {
     const Problem p(scope, 2, 3);

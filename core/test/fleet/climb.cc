@@ -37,7 +37,7 @@ void change(Case& c, std::mt19937_64& random) {
   }
   if (below(24) == 0 && change_argument(c, random)) return;
   std::vector<Slot> slots{Slot::q, Slot::k, Slot::v};
-  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep})
+  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes})
     if (c[slot].present()) slots.push_back(slot);
   Tensor& tensor = c[slots[static_cast<std::size_t>(below(slots.size()))]];
   const std::int64_t at = below(static_cast<std::uint64_t>(tensor.elements()));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/problem/fields.h"
+#include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "core/test/fleet/soft.h"
@@ -45,7 +46,10 @@ class RowEmulator {
   /// The same before dropout multiplies the output.
   double attend(std::vector<double>& out);
   [[nodiscard]] double product(std::int64_t key) const;
-  [[nodiscard]] double score(double x, double bias) const;
+  [[nodiscard]] double score(std::int64_t key, double bias) const;
+  [[nodiscard]] double with_slope(double s, double bias, std::int64_t key) const;
+  [[nodiscard]] double slope_part(std::int64_t key) const;
+  void take_slope(const Case& c, std::int64_t row);
   [[nodiscard]] double capped(double x) const;
   [[nodiscard]] double tangent(double z) const;
   [[nodiscard]] double exponential(double e) const;
@@ -85,6 +89,10 @@ class RowEmulator {
   double cap_, to_tanh_ = 0,
                folded_ = 1;  // the cap, or 0; what the product is multiplied by for its tanh; what is folded
   double gain_ = 1;          // 1/(1 - p)
+  double slope_ = 0, shift_ = 0, row_shift_ = 0,
+         exact_shift_ = 0;  // as it is beside the scores; what all of a row's are larger by
+  std::int64_t position_ = 0;
+  SlopeForm form_ = SlopeForm::distance;
   bool has_bias_, pre_scale_, folds_scale_;
 };
 
@@ -102,7 +110,7 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
       log2e_(scores_.round(fault_.log2e != 0 ? fault_.log2e : std::numbers::log2e)),
       cap_(scores_.round(c.softcap)),
       has_bias_(c.mask().present() && c.mask().dtype() != DType::boolean),
-      pre_scale_(c.mask_convention == MaskConvention::pre_scale) {
+      pre_scale_(convention_of(c) == MaskConvention::pre_scale) {
   const std::int64_t M = c.q().shape()[2];
   const std::int64_t N = c.k().shape()[2];
   for (std::int64_t d = 0; d < dk_; ++d) q_.push_back(c.q()[row * dk_ + d]);
@@ -123,7 +131,9 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
     folds_scale_ = folds_scale_ && !has_bias_ && !a_.stored_capped;
     to_tanh_ = scores_.div(scale_, cap_);
   }
+  take_slope(c, row);
   folded_ = cap_ > 0 ? cap_ : scale_;
+  if (folds_scale_) slope_ = scores_.div(slope_, folded_);
   if (a_.base2) folded_factor_ = folds_scale_ ? scores_.mul(folded_, log2e_) : log2e_;
 
   take_dropout(c, row);
@@ -144,7 +154,7 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
     if (!visible && fault_.leak == 0) continue;
     keys_.push_back(j);
     share_.push_back(visible ? 1.0 : fault_.leak);
-    z_.push_back(score(product(j), visible ? bias : 0.0));
+    z_.push_back(score(j, visible ? bias : 0.0));
   }
   take_sink(c);
 }
@@ -152,13 +162,39 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
 /// One more key of value 0, behind the others.
 void RowEmulator::take_sink(const Case& c) {
   if (!c[Slot::sink].present() || c[Slot::sink][0] == -infinity) return;
-  const double sink = scores_.round(c[Slot::sink][0]);
+  const double own = scores_.round(c[Slot::sink][0]), sink = shift_ == 0 ? own : scores_.add(own, shift_);
   keys_.push_back(c.k().shape()[2]);
   share_.push_back(1);
   v_.insert(v_.end(), static_cast<std::size_t>(dv_), 0.0);
   dropped_.push_back(false);
   const double z = folds_scale_ ? scores_.div(sink, folded_) : sink;
   z_.push_back(a_.stored_biased ? round_to(*a_.stored_biased, z) : z);
+}
+
+void RowEmulator::take_slope(const Case& c, std::int64_t row) {
+  slope_ = scores_.round(slope_of(c, 0, 0));
+  if (slope_ == 0) return;
+  if (c.causal != Causal::none) form_ = a_.slopes;
+  position_ = position(sight_rule(c), row, c.q().shape()[2], c.k().shape()[2]);
+  exact_shift_ = slope_of(c, 0, 0) * static_cast<double>(position_);
+  // A distance is added to what has been scaled.
+  folds_scale_ = folds_scale_ && form_ == SlopeForm::column_divided;
+  if (c.causal != Causal::none) row_shift_ = scores_.mul(slope_, scores_.round(static_cast<double>(position_)));
+  if (form_ != SlopeForm::distance) shift_ = row_shift_;
+}
+
+double RowEmulator::slope_part(std::int64_t key) const {
+  const std::int64_t unit = form_ == SlopeForm::distance ? -std::abs(position_ - key) : key;
+  return scores_.mul(slope_, scores_.round(static_cast<double>(unit)));
+}
+
+/// Some kernels add it to the bias first.
+double RowEmulator::with_slope(double s, double bias, std::int64_t key) const {
+  const double part = slope_ == 0 ? 0 : slope_part(key);
+  if (!has_bias_) return slope_ == 0 ? s : scores_.add(s, part);
+  if (slope_ != 0 && structure_.fused_values) return scores_.add(s, scores_.add(bias, part));
+  s = scores_.add(s, bias);
+  return slope_ == 0 ? s : scores_.add(s, part);
 }
 
 void RowEmulator::take_dropout(const Case& c, std::int64_t row) {
@@ -215,25 +251,23 @@ double RowEmulator::capped(double x) const {
   return stored(scores_.mul(cap_, stored(tangent(stored(z)))));
 }
 
-double RowEmulator::score(double x, double bias) const {
+double RowEmulator::score(std::int64_t key, double bias) const {
+  const double x = product(key);
   if (cap_ > 0) {
-    double s = capped(x);
-    if (has_bias_) s = scores_.add(s, bias);
+    const double s = with_slope(capped(x), bias, key);
     return a_.stored_biased ? round_to(*a_.stored_biased, s) : s;
   }
-  if (folds_scale_) return has_bias_ ? scores_.add(x, bias) : x;
+  if (folds_scale_) return with_slope(x, bias, key);
   const auto scaled = [&](double y) {
     const double t = a_.prescaled_q ? y : scores_.mul(scale_, y);
     return a_.stored_scaled ? round_to(*a_.stored_scaled, t) : t;
   };
   double s = 0;
-  if (!has_bias_) {
-    s = scaled(x);
-  } else if (pre_scale_) {
+  if (!has_bias_ || !pre_scale_) {
+    s = with_slope(scaled(x), bias, key);
+  } else {
     // Where q carries the scale already, the bias is given it by itself.
     s = a_.prescaled_q ? scores_.add(x, scores_.mul(scale_, bias)) : scaled(scores_.add(x, bias));
-  } else {
-    s = scores_.add(scaled(x), bias);
   }
   return a_.stored_biased ? round_to(*a_.stored_biased, s) : s;
 }
@@ -409,7 +443,12 @@ double RowEmulator::run(std::vector<double>& out) {
   const bool by_output = a_.dropout == DropoutPlace::output || a_.dropout == DropoutPlace::unstated;
   if (gain_ != 1 && by_output)
     for (double& o : out) o = sums_.mul(o, gain_);
-  return lse;
+  // As the contract has it; in the form of columns that is done with what comes of it (lse_convention.h).
+  if (row_shift_ == 0 || lse == -infinity) return lse;
+  const double found = a_.lse_of_columns == (shift_ != 0) ? lse
+                       : shift_ != 0                      ? scores_.sub(lse, row_shift_)
+                                                          : scores_.add(lse, row_shift_);
+  return a_.lse_of_columns ? found - exact_shift_ : found;
 }
 
 double RowEmulator::attend(std::vector<double>& out) {

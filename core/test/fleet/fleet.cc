@@ -17,13 +17,16 @@ Emulation member(std::string name, DType input, Change change) {
 void flash(Arithmetic& a, std::int64_t block) {
   a.block = block;
   a.dropout = DropoutPlace::output;
+  a.slopes = SlopeForm::column;
   a.weights = a.input;
 }
 void folded(Arithmetic& a) {
+  a.slopes = SlopeForm::column_divided;
   a.base2 = true;
   a.folded_exp2 = true;
 }
 void lse_splits(Arithmetic& a, Structure& s, std::int64_t splits, Merge merge) {
+  a.lse_of_columns = true;
   a.split_merge = true;
   s.splits = splits;
   s.merge = merge;

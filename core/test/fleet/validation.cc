@@ -63,6 +63,19 @@ void add_dropout(Case& c, std::mt19937_64& random) {
   c.dropout_p = p;
 }
 
+/// As models have them, and of any size and sign, for the keys near the end or for all.
+void add_slope(Case& c, std::mt19937_64& random) {
+  const double normal = std::normal_distribution<double>()(random);
+  const std::array<double, 6> slopes{0x1p-8, 0.5, normal, 0x1p-6 * normal, 64 * std::fabs(normal), 0};
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1});
+  c[Slot::alibi_slopes].set(0, slopes[random() % slopes.size()]);
+  const std::array<Causal, 4> forms{Causal::bottom_right, Causal::bottom_right, Causal::none, c.causal};
+  c.causal = forms[random() % forms.size()];
+  if (c.alignment == Causal::none && random() % 2 == 0) c.alignment = Causal::bottom_right;
+  settle_alignment(c);
+  c.mask_convention = MaskConvention::post_scale;
+}
+
 }  // namespace
 
 void add(Added added, Case& c, std::mt19937_64& random) {
@@ -71,6 +84,7 @@ void add(Added added, Case& c, std::mt19937_64& random) {
   if (all || added == Added::sink) add_sink(c, random);
   if (all || added == Added::softcap) add_softcap(c, random);
   if (all || added == Added::dropout) add_dropout(c, random);
+  if (all || added == Added::slope) add_slope(c, random);
 }
 
 Case validation_case(Regime regime, DType dtype, const Effort& effort, std::uint64_t seed) {

@@ -501,6 +501,124 @@ TEST(WhyUnsupported, NamesTheVariant) {
   EXPECT_EQ(why(R"("causal": ["bottom-right"], "variants": {"window": {"alignment": ["top-left"]}})", c), "");
 }
 
+/// A manifest with slopes, and these keys of them.
+std::string sloped(std::string_view keys, std::string_view others = R"("causal": ["bottom-right"])") {
+  return with(std::string(others) + R"(, "variants": {"alibi": {)" + std::string(keys) + "}}");
+}
+
+TEST(Slopes, AreWhatAManifestSaysOfThem) {
+  const auto terms = [](std::string_view json) { return parse(json).variants.at("alibi"); };
+  const VariantTerms unstated = terms(sloped(""));
+  EXPECT_EQ(unstated.form, SlopeForm::distance);
+  EXPECT_FALSE(unstated.per_batch);
+  EXPECT_EQ(unstated.alignment, std::vector{Causal::bottom_right}) << "as the causal form";
+  EXPECT_EQ(terms(sloped("", R"("lse": true)")).alignment, (std::vector{Causal::top_left, Causal::bottom_right}));
+  EXPECT_EQ(terms(sloped(R"("alignment": ["top-left"])")).alignment, std::vector{Causal::top_left});
+  EXPECT_TRUE(terms(sloped(R"("per_batch": true)")).per_batch);
+  for (const auto& [word, form] : std::map<std::string, SlopeForm>{{"distance", SlopeForm::distance},
+                                                                   {"column", SlopeForm::column},
+                                                                   {"column-divided", SlopeForm::column_divided}}) {
+    const Manifest m = parse(sloped(R"("form": ")" + word + "\""));
+    EXPECT_EQ(m.variants.at("alibi").form, form) << word;
+    // Every arithmetic says it, as the bound asks that.
+    for (const DType dtype : m.dtypes) EXPECT_EQ(m.arithmetic.usual_for(dtype).slopes, form) << word;
+    EXPECT_EQ(parse(to_json(m)), m) << to_json(m);
+  }
+  const Manifest all = parse(sloped(R"("form": "column-divided", "per_batch": true, "alignment": ["bottom-right"],
+      "requires": ["causal"], "excludes": ["window", "mask"])",
+                                    R"("causal": ["bottom-right"], "lse": true,
+      "lse_convention": {"alibi": "column", "empty": "+inf"})"));
+  EXPECT_EQ(parse(to_json(all)), all) << to_json(all);
+}
+
+TEST(Variants, SayTheirArithmeticWhereNothingElseDoes) {
+  for (const std::string_view others : {R"("scale": "any")", R"("arithmetic": {})", R"("arithmetic": {"f32": {}})"}) {
+    const Manifest m = parse(
+        with(std::string(others) + R"(, "variants": {"sink": {"in_max": false}, "dropout": {"applied": "values"}})"));
+    for (const DType dtype : m.dtypes) {
+      EXPECT_FALSE(m.arithmetic.usual_for(dtype).sink_in_max) << others;
+      EXPECT_EQ(m.arithmetic.usual_for(dtype).dropout, DropoutPlace::values) << others;
+    }
+  }
+}
+
+TEST(Slopes, AreRefusedWhereTheyCannotBeMeant) {
+  for (const std::string_view form : {"column", "column-divided"})
+    EXPECT_EQ(fault_of(sloped(R"("form": ")" + std::string(form) + "\"", R"("causal": [])")),
+              R"(mine: "variants"."alibi"."form" is ")" + std::string(form) +
+                  R"("; the others are those of a causal form, and "causal" lists none)");
+  EXPECT_NE(fault_of(sloped(R"("form": "columns")")).find(R"("form" is "columns"; that word is unknown)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(sloped(R"("per_batch": "yes")")).find(R"("per_batch" is "yes"; it must be true or false)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(sloped(R"("alignment": [])")).find(R"(it must list "top-left", "bottom-right" or both)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(sloped(R"("alignment": ["none"])")).find(R"(it must list "top-left", "bottom-right" or both)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(sloped(R"("slopes": true)")).find(R"("variants"."alibi": unknown key "slopes")"),
+            std::string::npos);
+}
+
+/// A manifest that returns log-sum-exps, so.
+std::string returning(std::string_view convention, std::string_view others = R"("variants": {"alibi": {}})") {
+  return with(R"("lse": true, "lse_convention": {)" + std::string(convention) + "}, " + std::string(others));
+}
+
+TEST(LseConvention, IsWhatAManifestSaysOfIt) {
+  EXPECT_EQ(parse(with(R"("lse": true)")).lse_convention, LseConvention());
+  EXPECT_EQ(parse(returning("")).lse_convention, LseConvention());
+  EXPECT_EQ(to_json(parse(returning(""))).find("lse_convention"), std::string::npos) << "as where nothing is said";
+  EXPECT_EQ(parse(returning(R"("alibi": "definition", "empty": "-inf")")).lse_convention, LseConvention());
+  for (const auto& [word, empty] : std::map<std::string, EmptyLse>{
+           {"-inf", EmptyLse::minus_infinity}, {"+inf", EmptyLse::plus_infinity}, {"nan", EmptyLse::nan}}) {
+    const Manifest m = parse(returning(R"("alibi": "column", "empty": ")" + word + "\""));
+    EXPECT_EQ(m.lse_convention, (LseConvention{.of_columns = true, .empty = empty})) << word;
+    EXPECT_TRUE(m.arithmetic.usual_for(DType::bf16).lse_of_columns);
+    EXPECT_EQ(parse(to_json(m)), m) << to_json(m);
+  }
+  // Of empty rows a kernel without slopes has something to say, too.
+  EXPECT_EQ(parse(returning(R"("empty": "nan")", R"("scale": "any")")).lse_convention.empty, EmptyLse::nan);
+}
+
+TEST(LseConvention, IsRefusedWhereItCannotBeMeant) {
+  EXPECT_EQ(
+      fault_of(with(R"("lse_convention": {"empty": "nan"})")),
+      R"(mine: "lse_convention" is {"empty":"nan"}; it says in which form log-sum-exps come, and "lse" is false)");
+  EXPECT_EQ(fault_of(returning(R"("alibi": "column")", R"("variants": {"sink": {}})")),
+            R"(mine: "lse_convention"."alibi" is "column"; "variants" lists no "alibi")");
+  EXPECT_NE(fault_of(returning(R"("alibi": "columns")")).find(R"("alibi" is "columns"; that word is unknown)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(returning(R"("empty": "inf")")).find(R"("empty" is "inf"; that word is unknown)"),
+            std::string::npos);
+  EXPECT_NE(fault_of(returning(R"("sink": "without")")).find(R"("lse_convention": unknown key "sink")"),
+            std::string::npos);
+}
+
+TEST(WhyUnsupported, NamesWhatSlopesAsk) {
+  const auto why = [](const std::string& json, const Case& c) { return why_unsupported(parse(json), c); };
+  Case c = plain_case();
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 4});
+  c.alignment = Causal::bottom_right;
+  EXPECT_EQ(why(with(R"("lse": true)"), c), "has the variant alibi; the manifest's variants do not list it");
+  EXPECT_EQ(why(sloped(""), c), "");
+  EXPECT_EQ(why(sloped(R"("alignment": ["top-left"])"), c),
+            "has ALiBi slopes aligned bottom-right; the manifest's variants.alibi.alignment lists top-left");
+  EXPECT_EQ(why(sloped(R"("excludes": ["unequal-lengths"])"), c),
+            "has the variant alibi with unequal-lengths; the manifest's variants.alibi.excludes lists it");
+  // A causal form says what positions are.
+  c.causal = Causal::bottom_right;
+  EXPECT_EQ(why(sloped(R"("alignment": ["top-left"])"), c), "");
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+    const Shape& one = c[slot].shape();
+    c[slot] = Tensor(DType::f32, {3, one[1], one[2], one[3]});
+  }
+  EXPECT_EQ(why(sloped(""), c), "") << "all entries of the batch share them";
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {3, 4});
+  EXPECT_EQ(why(sloped(""), c),
+            "has slopes for each of 3 entries of a batch; the manifest's variants.alibi.per_batch is false");
+  EXPECT_EQ(why(sloped(R"("per_batch": true)"), c), "");
+}
+
 TEST(WhyUnsupported, NamesTheMask) {
   const auto why = [](std::string_view keys, const Case& c) { return why_unsupported(parse(with(keys)), c); };
   Case c = plain_case();

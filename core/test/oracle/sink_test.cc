@@ -189,6 +189,17 @@ TEST(SinkBound, HoldsWhereTheReferenceIsBelowTheSink) {
   EXPECT_GT(most, 0.5);
 }
 
+// -inf in the format of the scores: nothing where it has company, and nothing at all where it has none.
+TEST(SinkBound, ExcusesASinkThatIsAloneAndBelowTheRange) {
+  Arithmetic half = plain(DType::f32);
+  half.score_sums = DType::f16;
+  EXPECT_EQ(attention_bounds(scores_and_sink({0, 1}, -85963), half).rows[0].excuse, Excuse::none);
+  Case alone = scores_and_sink({0}, -85963);
+  alone[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 1});
+  EXPECT_EQ(attention_bounds(alone, half).rows[0].excuse, Excuse::overflow);
+  EXPECT_EQ(attention_bounds(alone, plain(DType::f32)).rows[0].excuse, Excuse::none);
+}
+
 TEST(SinkBound, ExcusesWhatOverflowsBesideTheMaximum) {
   const Case far = scores_and_sink({0, 1}, 120), near = scores_and_sink({0, 1}, 80);
   Arithmetic beside = plain(DType::f32);

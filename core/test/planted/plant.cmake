@@ -37,20 +37,24 @@ file(REMOVE_RECURSE "${OUT}")
 set(definitions core/definition/bodies)
 
 # Scores.
-plant(${definitions}/attention.h [[s_j = !mask.additive || j >= covered ? ]] [[T(scale * x)]] [[ : ]]
-  scale-dropped [[x]]
-  scale-applied-twice [[T(scale * (scale * x))]])
-plant(${definitions}/attention.h [[ : ]] [[score<T>(x, (*mask.additive)(i, j), scale, mask.convention)]] [[;]]
-  mask-added-twice [[T(score<T>(x, (*mask.additive)(i, j), scale, mask.convention) + (*mask.additive)(i, j))]]
-  mask-not-added [[T(scale * x)]]
-  mask-of-another-row [[score<T>(x, (*mask.additive)(0, j), scale, mask.convention)]]
-  conventions-exchanged [[score<T>(x, (*mask.additive)(i, j), scale, MaskConvention::post_scale)]])
-plant(${definitions}/attention.h [[const T t = ]] [[*mask.softcap * tanh_of(T(scaled / *mask.softcap))]] [[;]]
-  cap-dropped [[scaled]]
-  cap-without-its-factor [[tanh_of(T(scaled / *mask.softcap))]])
-plant(${definitions}/attention.h [[covered ? ]] [[T(t + (*mask.additive)(i, j))]] [[ : t;]]
-  cap-after-the-mask [[T(*mask.softcap * tanh_of(T((scaled + (*mask.additive)(i, j)) / *mask.softcap)))]])
-plant(${definitions}/attention.h [[const T x = ]] [[dot(q_i, row_of(k, j))]] [[;]]
+plant(${definitions}/attention.h [[scale, mask.convention) : ]] [[T(scale * product)]] [[;]]
+  scale-dropped [[product]]
+  scale-applied-twice [[T(scale * (scale * product))]])
+plant(${definitions}/attention.h [[adds && !mask.softcap ? ]] [[score<T>(product, (*mask.additive)(i, j), scale, mask.convention)]] [[ : ]]
+  mask-added-twice [[T(score<T>(product, (*mask.additive)(i, j), scale, mask.convention) + (*mask.additive)(i, j))]]
+  mask-not-added [[T(scale * product)]]
+  mask-of-another-row [[score<T>(product, (*mask.additive)(0, j), scale, mask.convention)]]
+  conventions-exchanged [[score<T>(product, (*mask.additive)(i, j), scale, MaskConvention::post_scale)]])
+plant(${definitions}/attention.h [[s = ]] [[*mask.softcap * tanh_of(T(s / *mask.softcap))]] [[;]]
+  cap-dropped [[s]]
+  cap-without-its-factor [[tanh_of(T(s / *mask.softcap))]]
+  cap-after-the-mask [[*mask.softcap * tanh_of(T((s + (adds ? T((*mask.additive)(i, j)) : T(s - s))) / *mask.softcap)) - (adds ? T((*mask.additive)(i, j)) : T(s - s))]])
+plant(${definitions}/attention.h [[return s - ]] [[*mask.slope * ScalarTraits<T>::from_double(static_cast<double>(away))]] [[;]]
+  slope-dropped [[(s - s)]]
+  slope-added-to-the-score [[ScalarTraits<T>::from_double(-1.0) * *mask.slope * ScalarTraits<T>::from_double(static_cast<double>(away))]])
+plant(${definitions}/attention.h [[away = std::abs(]] [[position(mask.positions, i, rows, covered)]] [[ - j)]]
+  slope-from-the-first-key [[i]])
+plant(${definitions}/attention.h [[score_of<T>(]] [[dot(q_i, row_of(k, j))]] [[, scale]]
   key-of-the-next-position [[dot(q_i, row_of(k, j + 1 < k.rows() ? j + 1 : j))]])
 # Softmax.
 plant(${definitions}/softmax.h [[e.terms(j) = ]] [[Traits::exp(x(j) - e.reference)]] [[;]]
@@ -89,7 +93,7 @@ plant(${definitions}/attention.h [[const T from_left = ]] [[Traits::exp(left.ref
   rescale-missing [[Traits::from_double(1.0)]]
   rescaled-by-another-row [[Traits::exp(left.reference(left.reference.size() - 1 - i) - reference)]])
 # Masks.
-plant(core/problem/sight.h [[last = causal ? ]] [[p + 1]] [[ : keys;]]
+plant(core/problem/sight.h [[last = rule.causal != Causal::none ? ]] [[p + 1]] [[ : keys;]]
   causal-off-by-one [[p + 2]])
 plant(core/problem/sight.h [[== Causal::bottom_right ? ]] [[i + keys - rows]] [[ : i;]]
   bottom-right-is-top-left [[i]])

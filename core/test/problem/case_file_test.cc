@@ -231,6 +231,35 @@ TEST(CaseFile, StatesAWindowUnderAnotherNumber) {
   EXPECT_EQ(fault_of(write_safetensors(f)), "mine: window_left is -3; it must be -1, or from 0 to 2147483647");
 }
 
+TEST(CaseFile, StatesSlopesUnderAnotherNumber) {
+  Case c = decode_case(write_safetensors(small()), "mine");
+  const std::int64_t heads = c.q().shape()[1];
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, heads});
+  for (std::int64_t h = 0; h < heads; ++h) c[Slot::alibi_slopes].set(h, 0.1 - static_cast<double>(h));
+  c.alignment = Causal::bottom_right;
+  TensorFile f = read_safetensors(encode_case(c), "mine");
+  EXPECT_EQ(f.metadata.at("attest"), "2");
+  EXPECT_EQ(f.metadata.at("variants"), "alibi");
+  EXPECT_EQ(f.metadata.at("alignment"), "bottom-right");
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
+  TensorFile other = f;
+  other.metadata.erase("alignment");
+  EXPECT_EQ(fault_of(write_safetensors(other)),
+            "mine: alibi_slopes is without an alignment; it is \"top-left\" or \"bottom-right\"");
+  // A causal form says it.
+  other.metadata["causal"] = "top-left";
+  EXPECT_EQ(decode_case(write_safetensors(other), "mine").alignment, Causal::top_left);
+  other = f;
+  other.metadata["variants"] = "window";
+  EXPECT_THAT(fault_of(write_safetensors(other)), testing::HasSubstr("it must be \"alibi\""));
+  other = f;
+  other.metadata["attest"] = "1", other.metadata.erase("variants");
+  EXPECT_THAT(fault_of(write_safetensors(other)), testing::HasSubstr("has arguments of alibi and \"attest\" is \"1\""));
+  c.window_left = 3;
+  EXPECT_EQ(read_safetensors(encode_case(c), "mine").metadata.at("variants"), "window alibi");
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
+}
+
 TEST(CaseFile, NamesWhatIsWrong) {
   TensorFile f = small();
   f.metadata.erase("attest");
@@ -271,7 +300,7 @@ TEST(CaseFile, NamesWhatIsWrong) {
   EXPECT_EQ(fault_of(write_safetensors(f)),
             "mine: holds a tensor \"w_q\", which attention does not take; known: \"q\", \"k\", \"v\", \"mask\", "
             "\"q_lengths\", \"kv_lengths\", \"q_starts\", \"kv_starts\", \"left_pad\", \"page_table\", "
-            "\"page_table_v\", \"cache_index\", \"k_new\", \"v_new\", \"sink\", \"keep\"");
+            "\"page_table_v\", \"cache_index\", \"k_new\", \"v_new\", \"sink\", \"keep\", \"alibi_slopes\"");
   f = small();
   f.tensors[2].second = Tensor(DType::f32, {1, 1, 0, 3});
   EXPECT_EQ(fault_of(write_safetensors(f)),

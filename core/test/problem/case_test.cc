@@ -179,7 +179,7 @@ TEST(Validate, NamesWhatAttentionBreaks) {
     c[Slot::v] = counting({2, 3, 5, 7});
   });
   expect_attention_fault(
-      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index, k_new, v_new, sink and keep only (operation multihead takes it)",
+      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index, k_new, v_new, sink, keep and alibi_slopes only (operation multihead takes it)",
       [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
   for (const Shape& shape : {Shape{3, 4, 3, 5}, Shape{2, 2, 3, 5}, Shape{2, 4, 1, 5}, Shape{2, 4, 3, 1}}) {
     expect_attention_fault(
@@ -233,10 +233,65 @@ TEST(Validate, NamesBadNumbers) {
       }
     }
   }
-  expect_multihead_fault("w_o holds nan at [1, 2]; weights and biases are finite", [](Case& c) {
+  expect_multihead_fault("w_o holds nan at [1, 2]; weights, biases and slopes are finite", [](Case& c) {
     c.provenance.non_finite = "yes";
     c[Slot::w_o].set(9, nan);
   });
+}
+
+/// The case with slopes, whose positions are from the bottom right.
+Case sloped_case() {
+  Case c = attention_case();
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 4}, std::vector<double>{0.5, 0, -0.25, 0x1p-149});
+  c.alignment = Causal::bottom_right;
+  return c;
+}
+
+TEST(Validate, TakesSlopes) {
+  Case c = sloped_case();
+  EXPECT_EQ(fault_of(c), "");
+  c[Slot::alibi_slopes] = counting({2, 4});
+  EXPECT_EQ(fault_of(c), "");
+  c.causal = Causal::bottom_right;
+  EXPECT_EQ(fault_of(c), "");
+  c.window_left = 1, c.softcap = 2;
+  EXPECT_EQ(fault_of(c), "") << "beside a window and a cap";
+  // A mask that is added nowhere has no convention, and what is not there neither.
+  c.mask_convention = MaskConvention::pre_scale;
+  for (const Tensor& mask : {Tensor(), Tensor(DType::boolean, {1, 1, 3, 5})}) {
+    c[Slot::mask] = mask;
+    EXPECT_EQ(fault_of(c), "");
+  }
+}
+
+TEST(Validate, NamesWhatSlopesBreak) {
+  const auto expect = [](const std::string& line, const std::function<void(Case&)>& break_it) {
+    expect_fault(break_it, sloped_case(), line);
+  };
+  for (const Shape& shape : {Shape{1, 3}, Shape{3, 4}, Shape{2, 1}})
+    expect("alibi_slopes has shape " + shape.to_string() + "; it must be [batch or 1, heads] = [2 or 1, 4]",
+           [&](Case& c) { c[Slot::alibi_slopes] = counting(shape); });
+  for (const DType dtype : {DType::f64, DType::f16, DType::bf16})
+    expect("alibi_slopes is " + std::string(name_of(dtype)) + "; it must be f32",
+           [&](Case& c) { c[Slot::alibi_slopes] = counting({1, 4}, dtype); });
+  for (const double value : {nan, inf, -inf})
+    expect("alibi_slopes holds " +
+               std::string(std::isnan(value) ? "nan"
+                           : value > 0       ? "inf"
+                                             : "-inf") +
+               " at [0, 3]; weights, biases and slopes are finite",
+           [&](Case& c) {
+             c[Slot::alibi_slopes].set(3, value);
+             c.provenance.non_finite = "yes";
+           });
+  expect("alibi_slopes is present beside a pre-scale mask; slopes and masks are added after the scale",
+         [](Case& c) { c.mask_convention = MaskConvention::pre_scale; });
+  expect("alibi_slopes is without an alignment; it is \"top-left\" or \"bottom-right\"",
+         [](Case& c) { c.alignment = Causal::none; });
+  expect("alignment is bottom-right and causal top-left; alibi_slopes counts positions as the causal form does",
+         [](Case& c) { c.causal = Causal::top_left; });
+  expect("alignment is bottom-right without a window or alibi_slopes; it says where their positions count from",
+         [](Case& c) { c[Slot::alibi_slopes] = Tensor(); });
 }
 
 TEST(Validate, NamesWhatMultiheadBreaks) {

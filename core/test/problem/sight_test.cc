@@ -125,6 +125,55 @@ TEST(Alignment, IsThatOfTheCausalFormAndOfWindowsAlone) {
   EXPECT_EQ(c.alignment, Causal::top_left);
 }
 
+TEST(Alignment, IsThatOfSlopesToo) {
+  Problem c;
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1});
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::top_left);
+  c.alignment = Causal::bottom_right, c.window_left = 0;
+  // What the other one asks for stays.
+  Problem without_window = c, without_slopes = c, without_both = c;
+  drop_variant(without_window, window_variant.name);
+  EXPECT_EQ(without_window.window_left, -1);
+  EXPECT_EQ(without_window.alignment, Causal::bottom_right);
+  drop_variant(without_slopes, alibi_variant.name);
+  EXPECT_FALSE(without_slopes[Slot::alibi_slopes].present());
+  EXPECT_EQ(without_slopes.alignment, Causal::bottom_right);
+  for (const std::string_view name : {alibi_variant.name, window_variant.name}) drop_variant(without_both, name);
+  EXPECT_EQ(without_both.alignment, Causal::none);
+}
+
+TEST(Slopes, TakeTheDistanceInTheRowsOwnSequence) {
+  Case c = test::attention_of({.batch = 2, .heads = 2, .queries = 3, .keys = 5},
+                              [](Slot, const Shape& shape) { return Tensor(DType::f32, shape); });
+  EXPECT_EQ(slope_of(c, 1, 1), 0);
+  EXPECT_EQ(bias_of(c, 1, 1, 2, 0), 0);
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {2, 2}, std::vector<double>{0.5, -2, 0, 0.25});
+  c.alignment = Causal::top_left;
+  EXPECT_EQ(slope_of(c, 0, 1), -2);
+  EXPECT_EQ(slope_of(c, 1, 1), 0.25);
+  EXPECT_EQ(distance_of(c, 0, 2, 0), 2);
+  EXPECT_EQ(distance_of(c, 0, 0, 4), 4) << "keys behind a row are as far as those before it";
+  EXPECT_EQ(slope_term(c, 0, 1, 2, 0), 4);
+  c.alignment = Causal::bottom_right;
+  EXPECT_EQ(distance_of(c, 0, 2, 0), 4);
+  EXPECT_EQ(distance_of(c, 0, 0, 4), 2);
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 3, 5});
+  c[Slot::mask].set(10, 7);
+  EXPECT_EQ(bias_of(c, 0, 0, 2, 0), 7 - 0.5 * 4);
+  // One row of slopes serves all entries.
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 2}, std::vector<double>{0.5, -2});
+  EXPECT_EQ(slope_of(c, 1, 1), -2);
+  // Lengths and padding change M, N and where keys begin.
+  c[Slot::q_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 2});
+  c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{5, 4});
+  EXPECT_EQ(distance_of(c, 1, 1, 0), 3);
+  EXPECT_EQ(distance_of(c, 1, 0, 3), 1);
+  EXPECT_EQ(distance_of(c, 1, 2, 0), 0) << "a row of no sequence";
+  c[Slot::left_pad] = Tensor(DType::i32, {2}, std::vector<double>{0, 1});
+  EXPECT_EQ(distance_of(c, 1, 1, 1), 2);
+}
+
 TEST(Sight, IsARangeOfTheKeysByPosition) {
   for_each_problem([](const Case& c) {
     const std::int64_t M = queries_of(c), N = keys_of(c);

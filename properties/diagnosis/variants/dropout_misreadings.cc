@@ -137,6 +137,7 @@ class DropoutReadings {
   [[nodiscard]] std::optional<Case> with_dropped_scores() const {
     Case other = without_dropout();
     drop_positions(other);
+    drop_variant(other, alibi_variant.name);
     other.mask_convention = MaskConvention::post_scale;
     Tensor mask(DType::f64, {batch_of(c_), heads_of(c_), queries_of(c_), keys_of(c_)});
     const auto scale = static_cast<long double>(c_.scale), cap = static_cast<long double>(c_.softcap),
@@ -150,7 +151,7 @@ class DropoutReadings {
       long double t = scale * product(b, h, i, j);
       if (cap > 0) t = cap * std::tanh(t / cap);
       const auto added = static_cast<long double>(bias_of(c_, b, h, i, j));
-      const long double score = t + mask_term(added, scale, c_.mask_convention);
+      const long double score = t + mask_term(added, scale, convention_of(c_));
       const auto makes = static_cast<double>((keeps(c_, b, h, i, j) ? score / share : 0) - t);
       if (!std::isfinite(makes)) return std::nullopt;
       mask.set(e, makes);

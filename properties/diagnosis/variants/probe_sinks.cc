@@ -64,7 +64,7 @@ class SinkProber {
     return c;
   }
 
-  /// With the sink, or of the keys alone. What a manifest says is without it comes here with it (lse_with_sinks.h).
+  /// With the sink, or of the keys alone. What a manifest says is without it comes here with it (lse_convention.h).
   void ask_lse() {
     if (!probe_.manifest().lse) return;
     const bool declared_with = probe_.manifest().variants.find(sink_variant.name)->second.lse_has_sink;

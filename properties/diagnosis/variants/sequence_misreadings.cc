@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/sequences.h"
+#include "properties/diagnosis/variants/alibi_misreadings.h"
 #include "properties/diagnosis/variants/cache_misreadings.h"
 
 namespace attest {
@@ -32,12 +34,16 @@ class Misread {
       whole_batch(), left_pad();
     positions();
     if (c_[Slot::keep].present()) dropout();
+    if (has_slopes()) slopes();
   }
   [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
 
  private:
-  /// Does a row see keys by its position?
-  [[nodiscard]] bool has_positions() const { return c_.causal != Causal::none || has_variant(c_, window_variant.name); }
+  [[nodiscard]] bool has_slopes() const { return c_[Slot::alibi_slopes].present(); }
+  /// Does a row see keys by its position, or is what is added to scores by it?
+  [[nodiscard]] bool has_positions() const {
+    return c_.causal != Causal::none || has_variant(c_, window_variant.name) || has_slopes();
+  }
   /// As many keys to sequence s as that, as far as there are some.
   using Keys = std::function<std::int64_t(std::size_t s, const Sequence& own)>;
 
@@ -80,12 +86,18 @@ class Misread {
     if (rows < queries_of(c_)) other[Slot::q_lengths] = std::move(length);
     return other;
   }
-  /// One sequence to a batch entry, with a mask that shows what is shown.
+  /// One sequence to a batch entry, with a mask that shows what is shown, and has what slopes add.
   void add_mask(std::string words, const Shows& shows) {
-    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return found_.push_back({std::move(words), std::nullopt});
+    if (!only_hides(c_) && !has_slopes() && c_.dtype() == DType::f8_e4m3)
+      return found_.push_back({std::move(words), std::nullopt});
     Case other = without_sequences();
     drop_positions(other);
-    other = only_hides(c_) ? with_boolean_mask(std::move(other)) : with_additive_mask(std::move(other));
+    if (has_slopes()) {
+      other[Slot::mask] = with_slopes_as_mask(c_).mask();
+      drop_variant(other, alibi_variant.name);
+    }
+    const bool boolean = only_hides(c_) && !has_slopes();
+    other = boolean ? with_boolean_mask(std::move(other)) : with_additive_mask(std::move(other));
     const Tensor old = other.mask();
     const std::int64_t batch = batch_of(c_), heads = old.shape()[1];
     Tensor mask(old.dtype(), {batch, heads, queries_of(c_), keys_of(c_)});
@@ -162,7 +174,8 @@ class Misread {
   }
 
   void starts() {
-    const bool from_the_end = c_.causal == Causal::bottom_right || has_variant(c_, window_variant.name);
+    const bool from_the_end = c_.causal == Causal::bottom_right || has_variant(c_, window_variant.name) ||
+                              (has_slopes() && c_.alignment == Causal::bottom_right);
     std::optional<Case> one = without_sequences();
     // Positions from the last key are those of all rows, and not of the rows that are in a sequence.
     if (from_the_end && (*one)[Slot::q_lengths].present()) one.reset();
@@ -217,6 +230,31 @@ class Misread {
     other[Slot::keep] = std::move(moved);
     found_.push_back(
         {"a sequence's keep were that of as many first rows and keys of its batch entry", std::move(other)});
+  }
+
+  /// What slopes add by other places than those of a sequence's own rows and keys.
+  void slopes() {
+    const auto add_distance = [&](std::string words, const std::function<std::int64_t(const SlopePlace& at)>& ahead) {
+      Case other = with_slope_terms(
+          c_, [&](const SlopePlace& at) { return -at.slope * static_cast<double>(std::abs(ahead(at))); });
+      found_.push_back({std::move(words), std::move(other)});
+    };
+    const Causal counted = c_.causal != Causal::none ? c_.causal : c_.alignment;
+    const std::int64_t more = counted == Causal::bottom_right ? keys_of(c_) - queries_of(c_) : 0;
+    if (packed_)
+      add_distance("the positions of slopes were those among all packed tokens",
+                   [more](const SlopePlace& at) { return at.row + more - at.key; });
+    else if (counted == Causal::bottom_right)
+      add_distance("positions of slopes counted from the batch's last key, not the sequence's",
+                   [more](const SlopePlace& at) { return at.row + more - at.key; });
+    if (c_[Slot::left_pad].present())
+      add_distance("slopes counted keys from the first of the padding on the left, and rows from behind it",
+                   [](const SlopePlace& at) { return at.position - at.key; });
+    const Tensor& slopes = c_[Slot::alibi_slopes];
+    if (slopes.shape()[0] == 1) return;
+    Case other = c_;
+    other[Slot::alibi_slopes] = mapped(slopes, [&](std::int64_t e, double) { return slopes[e % slopes.shape()[1]]; });
+    found_.push_back({"every batch entry had the slopes of the first", std::move(other)});
   }
 
   const Case c_;

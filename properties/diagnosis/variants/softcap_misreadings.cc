@@ -24,9 +24,9 @@ enum class Hides : std::uint8_t { nothing, mask, position };
 /// A row and a key.
 struct Pair {
   long double product = 0;  ///< q·k times the scale
-  long double added = 0;    ///< what an additive mask adds; 0 of a hidden key
+  long double added = 0;    ///< what an additive mask adds, without slopes; 0 of a hidden key
   Hides hides = Hides::nothing;
-  bool row_sees = false;  ///< any key
+  bool row_sees = false;  ///< any key, or a sink
 };
 /// The score of a pair; nothing: the key is hidden.
 using ScoreOf = std::function<std::optional<long double>(const Pair& pair)>;
@@ -35,8 +35,9 @@ using ScoreOf = std::function<std::optional<long double>(const Pair& pair)>;
 class Pairs {
  public:
   explicit Pairs(const Case& c) : c_(c), shape_{batch_of(c), heads_of(c), queries_of(c), keys_of(c)} {
-    Case open = c;
+    Case open = c, level = c;
     open[Slot::mask] = Tensor();
+    drop_variant(level, alibi_variant.name);
     const std::int64_t N = shape_[3];
     for (std::int64_t e = 0; e < shape_.elements(); ++e) {
       const auto [b, h, i, j] = shape_.index_of(e);
@@ -44,19 +45,21 @@ class Pairs {
       if (hidden(c, b, h, i, j))
         pair.hides = hidden(open, b, h, i, j) ? Hides::position : Hides::mask;
       else
-        pair.added = bias_of(c, b, h, i, j);
+        pair.added = bias_of(level, b, h, i, j);
       pairs_.push_back(pair);
       if (j + 1 < N) continue;
       const auto row = pairs_.end() - N;
-      const bool sees = std::any_of(row, pairs_.end(), [](const Pair& one) { return one.hides == Hides::nothing; });
+      const bool sinks = c[Slot::sink].present() && c[Slot::sink][h] != -infinity;
+      const bool sees =
+          sinks || std::any_of(row, pairs_.end(), [](const Pair& one) { return one.hides == Hides::nothing; });
       std::for_each(row, pairs_.end(), [sees](Pair& one) { one.row_sees = sees; });
     }
   }
 
   [[nodiscard]] bool any(const std::function<bool(const Pair&)>& has) const { return std::ranges::any_of(pairs_, has); }
 
-  /// Without a cap, and with a mask that makes the scores what `score_of` says. A row that sees no key keeps to what
-  /// the manifest says of it. Nothing where a score is not finite.
+  /// Without a cap, and with a mask that makes the scores what `score_of` says, and what slopes add to them. A row that
+  /// sees no key keeps to what the manifest says of it. Nothing where a score is not finite.
   [[nodiscard]] std::optional<Case> with_scores(const ScoreOf& score_of) const {
     Case other = c_;
     drop_variant(other, softcap_variant.name);

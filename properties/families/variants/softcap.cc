@@ -23,6 +23,7 @@
 #include "properties/catalogue/property.h"
 #include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/row_lse.h"
+#include "properties/families/variants/row_weights.h"
 #include "properties/families/variants/scaled_queries.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
@@ -43,117 +44,12 @@ Case with_softcap(Case c, double softcap) {
   return c;
 }
 
-/// A row of the output: batch entry, head and query.
-struct RowPlace {
-  std::int64_t b, h, i;
-};
-RowPlace place_of(const Case& c, std::int64_t row) {
-  const std::int64_t M = queries_of(c), heads = heads_of(c);
-  return {row / M / heads, row / M % heads, row % M};
-}
-std::int64_t rows_of(const Case& c) {
-  return batch_of(c) * heads_of(c) * queries_of(c);
-}
-
-/// A key that a row sees, and its scaled product with the row, before the cap.
-struct SeenKey {
-  std::int64_t j = 0;
-  Score product{};
-  double added = 0;  ///< the mask's
-};
-std::vector<SeenKey> seen_keys(const Case& c, std::int64_t row) {
-  const auto [b, h, i] = place_of(c, row);
-  std::vector<SeenKey> keys;
-  for (std::int64_t j = 0; j < keys_of(c); ++j)
-    if (!hidden(c, b, h, i, j)) keys.push_back({j, scaled_product(c, b, h, i, j), bias_of(c, b, h, i, j)});
-  return keys;
-}
-
-/// The weights of a kernel by row and key.
-class KeyWeights {
- public:
-  KeyWeights(Kernel& kernel, const Case& c) : read_(read_weights(kernel, c)) {
-    for (const Result& block : read_.blocks) blocks_.emplace_back(block);
-  }
-  /// How far the weight may be off; infinite where nothing says.
-  [[nodiscard]] double allowed(std::int64_t row, std::int64_t j) const {
-    const Numbers& block = block_of(j);
-    const Excuse excuse = block.excuse(element(row, j));
-    if (excuse != Excuse::none && excuse != Excuse::vacuous) return infinity;
-    // An enclosure that reaches to infinity says nothing.
-    if (block.own().present() && !in_a_proof() && !std::isfinite(block.value(element(row, j)))) return infinity;
-    return static_cast<double>(block.allowed(element(row, j)));
-  }
-  [[nodiscard]] double value(std::int64_t row, std::int64_t j) const { return block_of(j).value(element(row, j)); }
-  [[nodiscard]] Expression formal(std::int64_t row, std::int64_t j) const {
-    return block_of(j).formal(element(row, j));
-  }
-  /// NaN or an infinity among what must be finite of a row that sees these keys.
-  [[nodiscard]] std::optional<Verdict> not_finite(std::int64_t row, const std::vector<SeenKey>& keys) const {
-    for (const SeenKey& key : keys) {
-      const double weight = value(row, key.j);
-      if (std::isfinite(weight) || !(allowed(row, key.j) < infinity)) continue;
-      if (!block_of(key.j).finite_required(element(row, key.j))) continue;
-      return violated(Violation::not_finite, fmt::format("the weight of key {} in row {} is {}; it must be finite",
-                                                         key.j, row, printed(weight)));
-    }
-    return std::nullopt;
-  }
-
- private:
-  [[nodiscard]] const Numbers& block_of(std::int64_t j) const {
-    return blocks_[static_cast<std::size_t>(j / read_.width)];
-  }
-  [[nodiscard]] std::int64_t element(std::int64_t row, std::int64_t j) const {
-    return row * read_.width + j % read_.width;
-  }
-  WeightBlocks read_;
-  std::vector<Numbers> blocks_;
-};
-
-/// At most and at least what a weight may stand for.
-struct Weight {
-  double least = 0, most = infinity;
-};
-Weight weight_of(const KeyWeights& weights, std::int64_t row, std::int64_t j) {
-  const double allowed = weights.allowed(row, j), value = weights.value(row, j);
-  if (!(allowed < infinity) || !std::isfinite(value)) return {};
-  return {std::max(value - allowed, 0.0), value + allowed};
-}
-
 /// What the product of two weights may stand for, underflow included.
 Weight product_of_weights(const Weight& a, const Weight& b) {
   constexpr double lost = 0x1p-960;
   const double least = a.least * b.least / (1 + 0x1p-40);
   return {least > lost ? least : 0, a.most * b.most * (1 + 0x1p-40) + lost};
 }
-
-/// judge(row, its keys) of each row, which says nothing of one that it has nothing to hold against. Excused where that
-/// is every row.
-template <class Judge>
-Verdict each_row(const Case& c, Judge&& judge) {
-  bool judged = false;
-  for (std::int64_t row = 0; row < rows_of(c); ++row) {
-    const std::vector<SeenKey> keys = seen_keys(c, row);
-    if (keys.empty()) continue;
-    const std::optional<Verdict> verdict = judge(row, keys);
-    if (!verdict) continue;
-    if (verdict->outcome == Outcome::violated) return *verdict;
-    judged = true;
-  }
-  if (!judged && rows_of(c) > 0) return excused("no row has weights with a bound that tells them apart");
-  return {};
-}
-
-/// What is beyond all that weights may stand for, by so much.
-Verdict weights_apart(double error, std::string reason) {
-  Verdict verdict = violated(Violation::bound, std::move(reason));
-  verdict.error = error;
-  return verdict;
-}
-
-/// Every right kernel's errors leave this much of a product or quotient of what it may have meant.
-constexpr double rounded = 1 + 0x1p-40;
 
 // No bias: P_ij/P_il <= e^(2c), and |lse_i - ln n_i| <= c, however large Q is.
 Verdict weights_bounded(Kernel& kernel, const Case& c) {
@@ -192,65 +88,6 @@ Verdict weights_bounded(Kernel& kernel, const Case& c) {
                     "further apart than e^(2c), c = {:.6g}",
                     row, high->j, most.least, low->j, least.most, c.softcap));
   });
-}
-
-/// The widest format that the kernel takes an additive mask in.
-DType widest_mask(const Kernel& kernel, const Case& c) {
-  DType widest = c.dtype();
-  for (const DType format : kernel.manifest().mask_dtypes)
-    if (format_of(format).unit < format_of(widest).unit) widest = format;
-  return in_a_proof() ? DType::f64 : widest;
-}
-
-/// By how much a mean of values of this range moves at the most where each score does by up to `delta`.
-long double moved_mean(double range, double delta) {
-  return static_cast<long double>(range) * static_cast<long double>(std::expm1(2 * delta) * std::exp(2 * delta));
-}
-
-/// The largest difference of two values that a row sees, per column.
-std::vector<double> ranges_of(const Case& c, std::int64_t row, const std::vector<SeenKey>& keys) {
-  const auto [b, h, i] = place_of(c, row);
-  const std::int64_t dv = c.v().shape()[3];
-  std::vector<double> ranges;
-  for (std::int64_t k = 0; k < dv; ++k) {
-    double low = infinity, high = -infinity;
-    for (const SeenKey& key : keys) {
-      const double v = c.v().at(b, kv_head_of(c, h), key.j, k);
-      low = std::min(low, v), high = std::max(high, v);
-    }
-    ranges.push_back(high - low);
-  }
-  return ranges;
-}
-
-/// Two answers of which each row's scores are only known to be within delta(row, its keys) of each other's; rows whose
-/// delta is above `most` are not compared.
-template <class Delta>
-Verdict agree_to_scores(const Case& c, const Result& left, const Result& right, double most, Delta&& delta) {
-  const std::int64_t dv = c.v().shape()[3];
-  Indices judged;
-  std::vector<long double> apart;
-  Verdict of_lse;
-  for (std::int64_t row = 0; row < rows_of(c); ++row) {
-    const std::vector<SeenKey> keys = seen_keys(c, row);
-    const double by = keys.empty() ? infinity : delta(row, keys);
-    if (!(by <= most)) continue;
-    const std::vector<double> ranges = ranges_of(c, row, keys);
-    for (std::int64_t k = 0; k < dv; ++k) {
-      judged.push_back(row * dv + k);
-      apart.push_back(moved_mean(ranges[static_cast<std::size_t>(k)], by));
-    }
-    const Lse one = lse_of(left, row), other = lse_of(right, row);
-    if (!one.known || !other.known || !(by < infinity)) continue;
-    if (std::fabs(one.value - other.value) <= one.error + other.error + by + 0x1p-49 * (1 + std::fabs(one.value)))
-      continue;
-    of_lse = violated(Violation::lse, fmt::format("lse {} is {:.9g} and {:.9g}, of scores that are within {:.3g}", row,
-                                                  printed(one.value), printed(other.value), by));
-  }
-  if (judged.empty() && rows_of(c) > 0) return excused("the scores of no row are known well enough");
-  const Shape shape{std::ssize(judged)};
-  return worse_of(
-      {agree_to_within({Numbers(left.at(shape, judged)), Numbers(right.at(shape, judged))}, apart), of_lse});
 }
 
 /// In a proof: the double that stands for c tanh(t/c) - t + added, t the scaled product.
@@ -675,7 +512,7 @@ const Property family[] = {
      .needs = "attention, softcap",
      .floating_point = "bound",
      .variant = "softcap",
-     .under = "window",
+     .under = "window alibi",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).where(few).with_softcap(); },
      .check = limit},
@@ -685,7 +522,7 @@ const Property family[] = {
      .needs = "attention, softcap",
      .floating_point = "bitwise if deterministic",
      .variant = "softcap",
-     .under = "window lengths packed left_pad sink dropout",
+     .under = "window lengths packed left_pad sink dropout alibi",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_later_arguments().with_softcap();
@@ -721,7 +558,7 @@ const Property family[] = {
      .needs = "attention, softcap",
      .floating_point = "bound",
      .variant = "softcap",
-     .under = "window",
+     .under = "window alibi",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case { return draw.attention(period_of_tile_laws).where(few).with_softcap(); },
      .check = contraction},
@@ -731,7 +568,7 @@ const Property family[] = {
      .needs = "attention, softcap, any scale",
      .floating_point = "bound",
      .variant = "softcap",
-     .under = "window dropout",
+     .under = "window dropout alibi",
      .hypotheses = any_capped,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_softcap().where([](Recipe& r) {

@@ -1,5 +1,6 @@
 // Planted faults of dropout: what the weights that are kept are multiplied by, when the others are dropped, whose mask
-// says which, and where it is read. In their words p is the probability that a weight is dropped.
+// says which, where it is read, and how a kernel draws one itself. In their words p is the probability that a weight is
+// dropped.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -181,6 +182,46 @@ std::vector<PlantedFault> of_masks() {
            .make = {}}};
 }
 
+std::vector<PlantedFault> of_own_masks() {
+  return {{.name = "own-dropout-keeps-by-p",
+           .classes = "R",
+           .wrong = "where the kernel draws the mask of dropout, a weight is kept with probability p",
+           .stands_for = "LLMs-from-scratch#431; theanets PR#123",
+           .caught_by = "dropout.rate",
+           .make = {}},
+          {.name = "own-dropout-of-bytes",
+           .classes = "R E",
+           .wrong = "where the kernel draws the mask of dropout, a weight is kept with probability "
+                    "(floor(255 (1 - p)) + 1)/256, which is not declared",
+           .stands_for = "flash-attention csrc/flash_attn/src/dropout.h",
+           .caught_by = "dropout.rate",
+           .make = {}},
+          {.name = "own-dropout-seed-ignored",
+           .classes = "R",
+           .wrong = "where the kernel draws the mask of dropout, every seed gives the same one",
+           .stands_for = "flash-attention#2088",
+           .caught_by = "dropout.rate",
+           .make = {}},
+          {.name = "own-dropout-alike-in-every-head",
+           .classes = "R I",
+           .wrong = "where the kernel draws the mask of dropout, all heads drop the same",
+           .stands_for = "pytorch PR#188015",
+           .caught_by = "dropout.rate",
+           .make = {}},
+          {.name = "own-dropout-alike-in-every-row",
+           .classes = "R I",
+           .wrong = "where the kernel draws the mask of dropout, all rows of a head drop the same",
+           .stands_for = "TransformerEngine PR#227",
+           .caught_by = "dropout.rate",
+           .make = {}},
+          {.name = "own-dropout-not-scaled",
+           .classes = "R",
+           .wrong = "where the kernel draws the mask of dropout, what is kept is not divided by 1 - p",
+           .stands_for = "py-faster-rcnn#211; ROCm/triton#460",
+           .caught_by = "dropout.rate",
+           .make = {}}};
+}
+
 std::vector<PlantedFault> of_tiled_masks() {
   return {{.name = "dropout-row-in-its-tile",
            .classes = "R",
@@ -258,7 +299,8 @@ std::vector<PlantedFault> of_tiled_sums() {
 
 std::vector<PlantedFault> faults_of_dropout() {
   std::vector<PlantedFault> all;
-  for (auto&& faults : std::array{of_factors(), of_order(), of_paths(), of_masks(), of_tiled_masks(), of_tiled_sums()})
+  for (auto&& faults :
+       std::array{of_factors(), of_order(), of_paths(), of_masks(), of_own_masks(), of_tiled_masks(), of_tiled_sums()})
     std::ranges::move(faults, std::back_inserter(all));
   for (PlantedFault& fault : all)
     fault.kind = fault.make.query_tile > 0 ? FaultKind::dropout_tiles : FaultKind::dropout;

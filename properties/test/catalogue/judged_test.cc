@@ -55,7 +55,8 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "masked.suppression-limit", "masked.boolean-is-additive", "masked.conventions-agree",
         "masked.conventions-differ", "masked.row-shift", "masked.multihead-boolean-is-additive",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ", "sink.equals-key",
-        "sink.joint-shift", "sink.breaks-row-shift", "softcap.equals-mask", "softcap.bias-after"}},
+        "sink.joint-shift", "sink.breaks-row-shift", "softcap.equals-mask", "softcap.bias-after", "alibi.equals-mask",
+        "alibi.as-given", "alibi.column-form"}},
       // The notebook's X has five columns and three.
       {"head dimension a multiple of 8", {"self.parameter-free"}},
       {"post-scale only",

@@ -3,9 +3,12 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <memory>
 #include <utility>
 
+#include "core/call/drawn_keep.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/sequences.h"
@@ -104,6 +107,36 @@ Case without_dropout(const Case& c) {
   return plain;
 }
 
+/// Where a mask of the kernel's own is asked for, that of keeps(c, place), and what a fault makes of it. None: nothing
+/// else.
+Spoilt::Fault drawn_by(std::function<bool(const Case& c, const Place&)> keeps, Spoilt::Fault then = nullptr) {
+  return
+      [keeps = std::move(keeps), then = std::move(then)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+        if (!draws_own_dropout(c)) return kernel.run(c, output, want_lse);
+        Case given = c;
+        const Shape shape{batch_of(c), heads_of(c), queries_of(c), keys_of(c)};
+        given[Slot::keep] = mapped(Tensor(DType::boolean, shape), [&](std::int64_t e, double) {
+          const auto [b, h, i, j] = shape.index_of(e);
+          return keeps(c, {b, h, i, j}) ? 1.0 : 0.0;
+        });
+        given.dropout_seed = 0;
+        return then ? then(kernel, given, output, want_lse) : kernel.run(given, output, want_lse);
+      };
+}
+/// As the kernel draws it, at another rate.
+bool drawn_at(const Case& c, const Place& at, double rate) {
+  return keeps_at(c.dropout_seed, (at.b * heads_of(c) + at.h) * queries_of(c) + at.i, at.j, rate);
+}
+bool drawn(const Case& c, const Place& at) {
+  return drawn_at(c, at, c.dropout_p);
+}
+/// By a hash of the problem's queries, as of a kernel whose draws depend on what it computes.
+Case with_seed_of_queries(Case c) {
+  for (std::int64_t e = 0; e < c.q().elements(); ++e)
+    c.dropout_seed = (c.dropout_seed * 31 + (c.q()[e] > 0 ? 1 : 0)) % (std::int64_t{1} << 40);
+  return c;
+}
+
 /// Is there a key that the row of element e of the output sees, of which this is so?
 bool any_seen(const Case& c, std::int64_t e, const std::function<bool(const Place&)>& is) {
   const std::int64_t row = e / c.v().shape()[3], M = queries_of(c), heads = heads_of(c);
@@ -125,11 +158,64 @@ bool drops_a_nan(const Case& c, std::int64_t e) {
   });
 }
 
+/// Of masks that the kernel draws itself.
+std::vector<WrongKernel> mistaken_draws() {
+  const auto at = [](auto place) {
+    return drawn_by([place](const Case& c, const Place& p) { return drawn(c, place(c, p)); });
+  };
+  return {
+      {"keeps what it draws by the rate",
+       drawn_by([](const Case& c, const Place& p) { return drawn_at(c, p, 1 - c.dropout_p); })},
+      {"draws by eighths", drawn_by([](const Case& c, const Place& p) {
+         return drawn_at(c, p, std::min(std::round(8 * c.dropout_p), 7.0) / 8);
+       })},
+      {"draws no first key", drawn_by([](const Case& c, const Place& p) { return p.j == 0 || drawn(c, p); })},
+      {"draws nothing in the first row",
+       drawn_by([](const Case& c, const Place& p) { return p.i == 0 || drawn(c, p); })},
+      {"draws twice as much in every other head", drawn_by([](const Case& c, const Place& p) {
+         return drawn_at(c, p, p.h % 2 == 0 ? 0 : std::min(2 * c.dropout_p, 1.0));
+       })},
+      {"draws twice as much in every other entry of a batch", drawn_by([](const Case& c, const Place& p) {
+         return drawn_at(c, p, p.b % 2 == 0 ? 0 : std::min(2 * c.dropout_p, 1.0));
+       })},
+      {"draws one mask for all heads", at([](const Case&, const Place& p) { return Place{p.b, 0, p.i, p.j}; })},
+      {"draws one mask for all entries of a batch",
+       at([](const Case&, const Place& p) { return Place{0, p.h, p.i, p.j}; })},
+      {"draws one mask for all rows", at([](const Case&, const Place& p) { return Place{p.b, p.h, 0, p.j}; })},
+      {"draws one mask for all keys", at([](const Case&, const Place& p) { return Place{p.b, p.h, p.i, 0}; })},
+      {"draws without the seed", drawn_by([](Case c, const Place& p) {
+         c.dropout_seed = 0;
+         return drawn(c, p);
+       })},
+      {"draws anew at every call",
+       [calls = std::make_shared<std::int64_t>(0)](Kernel& kernel, Case c, DType output, bool want_lse) {
+         if (draws_own_dropout(c)) c.dropout_seed = (c.dropout_seed + ++*calls * 977) % (std::int64_t{1} << 40);
+         return kernel.run(c, output, want_lse);
+       }},
+      {"draws by its queries",
+       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+         return kernel.run(draws_own_dropout(c) ? with_seed_of_queries(c) : c, output, want_lse);
+       }},
+      {"does not divide what it draws", drawn_by(drawn, another_rate([](double) { return 0.0; }))},
+      {"divides what it draws by the rate", drawn_by(drawn, another_rate([](double p) { return 1 - p; }))},
+      {"normalises what it draws", drawn_by(drawn, answered(with_dropped_keys_hidden, other_of, right_of))},
+      {"has log-sum-exps of what it draws", drawn_by(drawn, answered(with_dropped_keys_hidden, right_of, other_of))},
+      {"is NaN where it draws much", drawn_by(drawn, answered(
+                                                         as_it_is,
+                                                         [](const Case& c, std::int64_t e, double right, double) {
+                                                           return c[Slot::keep].elements() > 40 && e == 3
+                                                                      ? std::numeric_limits<double>::quiet_NaN()
+                                                                      : right;
+                                                         },
+                                                         right_of))},
+  };
+}
+
 }  // namespace
 
 std::vector<WrongKernel> mistaken_dropouts() {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  return {
+  std::vector<WrongKernel> all{
       {"ignores dropout", dropout_asked(forget)},
       {"ignores dropout for one query", ignored_where([](const Case& c) { return queries_of(c) == 1; })},
       {"ignores dropout beside a mask", ignored_where([](const Case& c) { return c.mask().present(); })},
@@ -213,6 +299,8 @@ std::vector<WrongKernel> mistaken_dropouts() {
                                                   },
                                                   right_of)},
   };
+  std::ranges::move(mistaken_draws(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace attest

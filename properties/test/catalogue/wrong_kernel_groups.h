@@ -25,6 +25,8 @@ namespace attest {
 [[nodiscard]] std::vector<WrongKernel> mistaken_softcaps();
 /// Right but for dropout.
 [[nodiscard]] std::vector<WrongKernel> mistaken_dropouts();
+/// Right but for slopes.
+[[nodiscard]] std::vector<WrongKernel> mistaken_alibi();
 /// Right but for sequences of lengths of their own.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sequences();
 /// Right but for a cache of keys and values.

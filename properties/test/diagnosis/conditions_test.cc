@@ -60,7 +60,8 @@ TEST(Conditions, OfWindows) {
   EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return c.window_right >= 0; }),
               ElementsAre("a window with a right end"));
   EXPECT_THAT(words_of([&](const Case& c, std::int64_t) {
-                return c.alignment == Causal::bottom_right && extents_of(c).queries != extents_of(c).keys;
+                return has_window(c) && c.alignment == Causal::bottom_right &&
+                       extents_of(c).queries != extents_of(c).keys;
               }),
               ElementsAre("a window aligned bottom-right and M != N"));
 }
@@ -114,6 +115,52 @@ TEST(Conditions, OfDropout) {
   EXPECT_THAT(traits_of(c).words, Contains("dropout that the kernel draws"));
   drop_variant(c, dropout_variant.name);
   EXPECT_THAT(traits_of(c).words, Contains("no dropout"));
+}
+
+TEST(Conditions, OfSlopes) {
+  using testing::Contains, testing::IsSupersetOf, testing::Not;
+  Case c = test::one_query(DType::f32, {2}, {1, -3, 2}, {0, 1, 2});
+  EXPECT_THAT(traits_of(c).words, Contains("no slopes"));
+  EXPECT_THAT(traits_of(c).words, Not(Contains("slopes")));
+  c.alignment = Causal::bottom_right;
+  const auto traits_of_slope = [&](double slope) {
+    c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{slope});
+    return traits_of(c).words;
+  };
+  EXPECT_THAT(traits_of_slope(0.5), IsSupersetOf({"slopes", "slopes and no mask", "slopes and no causal form",
+                                                  "slopes and one query", "slopes aligned bottom-right and M != N"}));
+  EXPECT_THAT(traits_of_slope(0.5), Not(Contains("a slope that is no power of 2")));
+  EXPECT_THAT(traits_of_slope(0.5), Not(Contains("a slope below 0")));
+  EXPECT_THAT(traits_of_slope(-0.75), IsSupersetOf({"a slope below 0", "a slope that is no power of 2"}));
+  EXPECT_THAT(traits_of_slope(0), Contains("a slope of 0"));
+  EXPECT_THAT(traits_of_slope(0), Not(Contains("a slope that is no power of 2")));
+  c.causal = Causal::bottom_right;
+  c.softcap = 2;
+  c.window_left = 1;
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 3});
+  c[Slot::sink] = Tensor(DType::f32, {1});
+  c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 3});
+  EXPECT_THAT(traits_of_slope(1),
+              IsSupersetOf({"slopes beside a causal form", "slopes beside a mask", "slopes beside an additive mask",
+                            "slopes beside a window", "slopes beside a softcap", "slopes beside a sink",
+                            "slopes beside dropout"}));
+}
+
+TEST(Conditions, OfSlopesOfHeadsAndBatchEntries) {
+  using testing::Contains, testing::IsSupersetOf, testing::Not;
+  const auto traits_with = [](const Shape& slopes, const std::vector<double>& values) {
+    Case c = test::attention_of({.batch = 2, .heads = 6, .queries = 3, .keys = 2, .kv_heads = 2},
+                                [](Slot, const Shape& shape) { return Tensor(DType::f32, shape); });
+    c.alignment = Causal::top_left;
+    c[Slot::alibi_slopes] = Tensor(DType::f32, slopes, values);
+    return traits_of(c).words;
+  };
+  EXPECT_THAT(traits_with({1, 6}, {1, 1, 1, 1, 1, 1}),
+              IsSupersetOf({"slopes and grouped heads", "slopes and a number of heads that is no power of 2",
+                            "slopes and more queries than keys", "slopes and more than one query"}));
+  EXPECT_THAT(traits_with({1, 6}, {1, 1, 1, 1, 1, 1}), Not(Contains("slopes that differ")));
+  EXPECT_THAT(traits_with({2, 6}, {1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
+              IsSupersetOf({"slopes that differ", "slopes of every batch entry's own"}));
 }
 
 TEST(Conditions, OfNoKeysAreNoMultiple) {

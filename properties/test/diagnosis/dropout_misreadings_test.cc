@@ -131,6 +131,7 @@ TEST(MisreadDropouts, AreOfScores) {
                 }
                 forget_dropout(c);
                 drop_variant(c, softcap_variant.name);
+                drop_variant(c, alibi_variant.name);
                 drop_positions(c);
                 c.mask_convention = MaskConvention::post_scale;
                 c[Slot::mask] = std::move(mask);

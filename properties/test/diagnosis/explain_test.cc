@@ -11,6 +11,7 @@
 #include "properties/test/catalogue/spoilt.h"
 #include "properties/test/diagnosis/other_dropout.h"
 #include "properties/test/diagnosis/other_scores.h"
+#include "properties/test/diagnosis/other_slopes.h"
 #include "properties/test/toy_kernels.h"
 
 namespace attest {
@@ -270,6 +271,53 @@ TEST(Explain, NamesValuesThatDropoutMultiplies) {
   EXPECT_EQ(found[0].variants, R"({"dropout":{"applied":"values"}})");
   EXPECT_EQ(found[0].declaration, "{}");
   EXPECT_FALSE(found[0].one_place);
+}
+
+/// A last row behind 4096 keys, of one slope and another seed each time.
+std::vector<BeyondBound> far_rows(Causal causal) {
+  std::vector<BeyondBound> cases;
+  for (std::uint32_t state : {1U, 2U, 3U}) {
+    const auto next = [&] {
+      state = state * 1664525U + 1013904223U;
+      return static_cast<double>(state >> 8U) * 0x1p-23 - 1;
+    };
+    Case c = test::attention_of({.keys = 4096, .dk = 2, .dv = 2},
+                                [&](Slot, const Shape& shape) { return test::filled(DType::f32, shape, next); });
+    c.causal = causal, c.alignment = Causal::bottom_right;
+    constexpr double slope = 7.7;
+    c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{slope});
+    // The key before the last one counts as much as that.
+    c[Slot::q].set(0, 1), c[Slot::q].set(1, 0);
+    c[Slot::k].set(4094 * 2, (slope + next()) / c.scale), c[Slot::k].set(4095 * 2, 0);
+    cases.push_back({&property_named("attention.oracle"), std::move(c)});
+  }
+  return cases;
+}
+
+/// Sums with slope·4095 are rounded to 2^-10, and those with the distance of a key that counts to 2^-21.
+TEST(Explain, NamesSlopesThatMultiplyPlaces) {
+  Tampered column = asked_otherwise([](Case&) {}, "builtin:flash");
+  column.manifest().arithmetic.usual.at(DType::f32).slopes = SlopeForm::distance;
+  column.manifest().lse = false;
+  const std::vector<BeyondBound> cases = far_rows(Causal::bottom_right);
+  for (const BeyondBound& one : cases)
+    ASSERT_EQ(check_case(*one.property, column, one.value).violation, Violation::bound);
+  const std::vector<Explanation> found = explain(column, cases);
+  const auto named = std::ranges::find(found, R"({"alibi":{"form":"column"}})", &Explanation::variants);
+  ASSERT_NE(named, found.end()) << all_of_them(found);
+  EXPECT_EQ(named->declaration, "{}");
+  EXPECT_FALSE(named->one_place);
+}
+
+/// Slopes in bf16 look as scores in a narrower format do; without slopes no score is off.
+TEST(Explain, SaysNothingOfScoresWhereSlopesAreWrong) {
+  OtherSlopes wrong(another_slope([](const Tensor& slopes, const Case&, std::int64_t entry, std::int64_t h) {
+    return round_to(DType::bf16, slopes.at(entry, h));
+  }));
+  const std::vector<BeyondBound> cases = far_rows(Causal::none);
+  for (const BeyondBound& one : cases)
+    ASSERT_EQ(check_case(*one.property, wrong, one.value).violation, Violation::bound);
+  EXPECT_TRUE(explain(wrong, cases).empty());
 }
 
 /// One query, `keys` keys of equal scores, and one value throughout.

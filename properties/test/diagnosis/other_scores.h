@@ -24,9 +24,11 @@ struct ScoredPair {
 using OtherScore = std::function<std::optional<double>(const ScoredPair&)>;
 
 /// Puts the scores into a mask, in the place of products and a cap, and every number into f64, so that they are no
-/// further off than the output is rounded.
+/// further off than the output is rounded. What slopes add, they still add.
 inline void with_other_scores(Case& c, const OtherScore& score) {
   const Case before = c;
+  Case level = c;
+  drop_variant(level, alibi_variant.name);
   drop_variant(c, softcap_variant.name);
   drop_positions(c);
   set_layouts(c, Layouts());
@@ -39,7 +41,7 @@ inline void with_other_scores(Case& c, const OtherScore& score) {
     for (std::int64_t d = 0; d < c.q().shape()[3]; ++d)
       product += c.q().at(b, h, i, d) * c.k().at(b, kv_head_of(c, h), j, d);
     const bool is_hidden = hidden(before, b, h, i, j);
-    const double t = c.scale * product, added = is_hidden ? 0 : bias_of(before, b, h, i, j);
+    const double t = c.scale * product, added = is_hidden ? 0 : bias_of(level, b, h, i, j);
     const std::optional<double> made = score({t, added, before.softcap, is_hidden});
     mask.set(e, made ? *made : -std::numeric_limits<double>::infinity());
   }

@@ -68,6 +68,17 @@ TEST(RightNearby, IsWithoutDropout) {
   EXPECT_THAT(right_nearby(ignored, c), AllOf(Contains("no dropout"), Not(Contains("a dropout_p of 0"))));
 }
 
+TEST(RightNearby, IsWithoutSlopes) {
+  Tampered halved = asked_otherwise([](Case& c) {
+    Tensor& slopes = c[Slot::alibi_slopes];
+    if (slopes.present()) slopes.set(0, slopes[0] / 2);
+  });
+  Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
+  c.alignment = Causal::bottom_right;
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{0.5});
+  EXPECT_THAT(right_nearby(halved, c), Contains("no slopes"));
+}
+
 TEST(RightNearby, IsOfTheLogSumExpToo) {
   EXPECT_THAT(right_beside("fault:lse-of-last-tile-unwritten"), Not(IsEmpty()));
 }

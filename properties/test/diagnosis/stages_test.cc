@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <map>
 
+#include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/diagnosis/other_dropout.h"
 #include "properties/test/diagnosis/other_scores.h"
+#include "properties/test/diagnosis/other_slopes.h"
 
 namespace attest {
 namespace {
@@ -145,6 +147,21 @@ TEST(Stages, OfDropoutAreNone) {
   c[Slot::q] = c[Slot::k] = c[Slot::v] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
   c.dropout_p = 0.5;
   EXPECT_TRUE(stage_of(ignored, c).evidence.ends_with("nobody else knows"));
+}
+
+/// What slopes add is a mask of the row that stands alone; what else is wrong with such a row is found.
+TEST(Stages, OfSlopesAreNone) {
+  OtherSlopes ignored(forget_slopes);
+  Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
+  Case c = test::one_query(DType::f32, {1, 0.5}, {0, 3, 1, -2, 2, 2}, {1, 2, -1, 3, 0, 1});
+  c.alignment = Causal::bottom_right;
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{0.375});
+  const StageFound of_slopes = stage_of(ignored, c);
+  EXPECT_FALSE(of_slopes.stage) << of_slopes.evidence;
+  EXPECT_NE(of_slopes.evidence.find("a mask of what slopes add, comes out right: slopes, "), std::string::npos)
+      << of_slopes.evidence;
+  const StageFound of_scale = stage_of(scaled, c);
+  EXPECT_EQ(of_scale.stage, Stage::scores) << of_scale.evidence;
 }
 
 /// What a row sees is none of the four.

@@ -15,6 +15,7 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
+#include "core/problem/sight.h"
 #include "core/test/cases.h"
 #include "core/test/names.h"
 #include "core/test/sanitizers.h"
@@ -55,6 +56,8 @@ struct Shown {
   double dropout_p = 0;                           ///< beside `keeps`
   /// Whether row i of head h of batch entry b keeps the weight of key j; none: no weight is dropped.
   bool (*keeps)(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) = nullptr;
+  /// Of the heads; none: there are none. Positions count as the alignment says, or from the first key.
+  std::vector<double> slopes{};
 };
 
 /// How GoogleTest prints a parameter.
@@ -395,6 +398,39 @@ const Shown shown[] = {
      .sizes = {.queries = 2, .keys = 40, .dk = 4, .dv = 2},
      .dropout_p = 0.5,
      .keeps = [](Index, Index, Index, Index j) { return j < 16 || j >= 32; }},
+    // alibi tiles
+    {.fault = "alibi-row-in-its-tile", .sizes = {.queries = 17, .keys = 40, .dk = 4, .dv = 2}, .slopes = {0.25}},
+    {.fault = "alibi-key-in-its-tile", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .slopes = {0.25}},
+    {.fault = "alibi-distance-of-the-tiles-first-row",
+     .sizes = {.queries = 16, .keys = 16, .dk = 4, .dv = 2},
+     .slopes = {0.25}},
+    {.fault = "alibi-distance-of-the-tiles-first-key",
+     .sizes = {.queries = 1, .keys = 16, .dk = 4, .dv = 2},
+     .slopes = {0.25}},
+    {.fault = "alibi-keys-from-the-windows-first-tile",
+     .sizes = {.queries = 64, .keys = 64, .dk = 4, .dv = 2},
+     .left = 4,
+     .right = 4,
+     .alignment = top_left,
+     .slopes = {0.25}},
+    {.fault = "alibi-keys-from-the-start-of-the-part",
+     .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2},
+     .slopes = {0.0625}},
+    {.fault = "alibi-positions-in-f16",
+     .sizes = {.queries = 1, .keys = 2100, .dk = 4, .dv = 2},
+     .alignment = bottom_right,
+     .slopes = {0.25}},
+    {.fault = "alibi-slope-in-three-bits",
+     .sizes = {.heads = 9, .queries = 1, .keys = 8, .dk = 4, .dv = 2},
+     .slopes = {2, 1, 1, 1, 1, 1, 1, 1, 0.125}},
+    {.fault = "alibi-slope-of-the-groups-first-head",
+     .sizes = {.heads = 4, .queries = 1, .keys = 200, .dk = 4, .dv = 2, .kv_heads = 2},
+     .slopes = {0.5, 0.25, 0.125, 0.0625}},
+    {.fault = "alibi-skips-the-last-tile", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .slopes = {0.25}},
+    {.fault = "alibi-skips-unmasked-tiles", .sizes = {.queries = 1, .keys = 16, .dk = 4, .dv = 2}, .slopes = {0.25}},
+    {.fault = "alibi-in-the-first-tile-alone", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .slopes = {0.25}},
+    {.fault = "alibi-dropped-in-parts", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .slopes = {0.0625}},
+    {.fault = "alibi-maximum-without-slopes", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .slopes = {-1}},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -440,6 +476,10 @@ Case case_of(const Shown& one, DType dtype) {
   };
   if (one.sees != nullptr) c[Slot::mask] = flags(one.sees);
   if (one.keeps != nullptr) c[Slot::keep] = flags(one.keeps), c.dropout_p = one.dropout_p;
+  if (!one.slopes.empty()) {
+    c[Slot::alibi_slopes] = Tensor(DType::f32, {1, std::ssize(one.slopes)}, one.slopes);
+    settle_alignment(c);
+  }
   if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;
@@ -533,7 +573,7 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfFifteenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfSixteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
@@ -541,14 +581,14 @@ TEST(FaultsOfTiles, AreSixtyOrMoreOfFifteenKindsAndAllAreShown) {
     const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
                          fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences ||
                          fault.kind == FaultKind::sinks || fault.kind == FaultKind::softcaps ||
-                         fault.kind == FaultKind::dropout;
+                         fault.kind == FaultKind::dropout || fault.kind == FaultKind::alibi;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 15U);
+  EXPECT_EQ(kinds.size(), 16U);
 }
 
 }  // namespace

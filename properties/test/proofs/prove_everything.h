@@ -19,7 +19,8 @@ inline void prove_everything(const std::vector<ProofShape>& shapes, std::int64_t
   for (const Property* const property : catalogue()) {
     if (!why_unprovable(property->name).empty()) continue;
     const bool needs_heads = property->name == "attention.grouped-query" ||
-                             property->name == "multihead.head-permutation" || property->name == "sink.per-head";
+                             property->name == "multihead.head-permutation" || property->name == "sink.per-head" ||
+                             property->name == "alibi.heads";
     if (needs_heads && most_heads == 1) continue;
     const Proof proof = prove(*property, {.shapes = shapes, .variants = variants});
     const Evidence expected = property->is_counterexample() ? Evidence::refuted : Evidence::symbolic;

@@ -57,6 +57,8 @@ const std::map<std::string_view, Evidence> others{
     {"softcap.saturates", Evidence::untreated},
     {"softcap.breaks-key-translation", Evidence::refuted},
     {"dropout.renormalises", Evidence::refuted},
+    {"alibi.slope-limit", Evidence::untreated},
+    {"dropout.rate", Evidence::untreated},
     {"multihead.torch-case", Evidence::untreated},
     {"multihead.finite", Evidence::untreated},
     {"multihead.strides", Evidence::untreated},

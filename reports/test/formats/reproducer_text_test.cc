@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "core/problem/sight.h"
 #include "core/test/cases.h"
 #include "core/test/says.h"
 #include "reports/test/program_checks.h"
@@ -38,6 +39,9 @@ struct Asked {
   double softcap = 0;
   Shape keep{};  ///< of what says which weights are kept; of no axis: nothing does
   double dropout_p = 0;
+  Shape slopes{};                   ///< of ALiBi slopes; of no axis: there are none
+  Causal alignment = Causal::none;  ///< of slopes without a causal form
+  bool lengths = false;             ///< the second entry has a row and two keys less
 };
 
 Case problem_of(const Asked& asked) {
@@ -63,6 +67,15 @@ Case problem_of(const Asked& asked) {
     c[Slot::keep] = Tensor(DType::boolean, asked.keep);
     for (std::int64_t e = 0; e < c[Slot::keep].elements(); ++e) c[Slot::keep].set(e, e % 7 < 4 ? 1.0 : 0.0);
     c.dropout_p = asked.dropout_p;
+  }
+  if (asked.slopes.rank() > 0) {
+    c[Slot::alibi_slopes] = numbers(DType::f32, asked.slopes, 29);
+    c.alignment = asked.alignment;
+    settle_alignment(c);
+  }
+  if (asked.lengths) {
+    c[Slot::q_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 2});
+    c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{5, 3});
   }
   return c;
 }
@@ -134,7 +147,20 @@ INSTANTIATE_TEST_SUITE_P(
               .softcap = 2.5,
               .keep = {2, 1, 3, 5},
               .dropout_p = 0x1p-40},
-        Asked{.name = "dropped_and_divided_by_nothing", .causal = Causal::top_left, .keep = {1, 4, 3, 5}}),
+        Asked{.name = "dropped_and_divided_by_nothing", .causal = Causal::top_left, .keep = {1, 4, 3, 5}},
+        Asked{.name = "sloped", .slopes = {1, 4}, .alignment = Causal::top_left},
+        Asked{.name = "sloped_from_the_bottom_right_and_of_each_entry",
+              .keys = 2,
+              .slopes = {2, 4},
+              .alignment = Causal::bottom_right},
+        Asked{.name = "sloped_beside_a_mask_in_bf16",
+              .causal = Causal::bottom_right,
+              .mask = 'a',
+              .dtype = DType::bf16,
+              .slopes = {2, 4}},
+        Asked{.name = "sloped_and_capped", .softcap = 0.875, .slopes = {1, 4}, .alignment = Causal::bottom_right},
+        Asked{.name = "sloped_with_lengths", .slopes = {2, 4}, .alignment = Causal::bottom_right, .lengths = true},
+        Asked{.name = "sloped_with_lengths_causal", .causal = Causal::top_left, .slopes = {1, 4}, .lengths = true}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

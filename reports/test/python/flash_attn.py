@@ -1,6 +1,16 @@
-"""Stands in for the package flash_attn: its functions' signatures, layouts, causal form, windows and caps, computed by torch."""
+"""Stands in for the package flash_attn: its functions' signatures, layouts, causal form, windows, caps, slopes and
+log-sum-exps, computed by torch."""
 
 import torch
+
+
+def biased(scores, alibi_slopes, by_columns):
+    """[batch, heads, M, N] with what [heads] or [batch, heads] of slopes add. Of causal kernels that is the number of the key
+    alone, times the slope, which makes all of a row's scores larger by the slope times its position."""
+    queries, keys = scores.shape[-2:]
+    key = torch.arange(keys)
+    added = key if by_columns else -(torch.arange(queries)[:, None] + keys - queries - key).abs()
+    return scores + alibi_slopes.reshape(-1, alibi_slopes.shape[-1])[:, :, None, None] * added
 
 
 def flash_attn_func(
@@ -12,6 +22,9 @@ def flash_attn_func(
     scores = q.float() @ k.float().transpose(2, 3) * (q.shape[-1] ** -0.5 if softmax_scale is None else softmax_scale)
     if softcap > 0:
         scores = softcap * torch.tanh(scores / softcap)
+    if alibi_slopes is not None:
+        assert alibi_slopes.dtype == torch.float32 and alibi_slopes.shape in (scores.shape[1:2], scores.shape[:2])
+        scores = biased(scores, alibi_slopes, causal and window_size[0] < 0)
     corner = scores.shape[-1] - scores.shape[-2]
     left, right = window_size
     for hidden, seen in (
@@ -22,7 +35,9 @@ def flash_attn_func(
         if hidden:
             scores = scores.masked_fill(~seen(torch.ones(scores.shape[-2:], dtype=torch.bool)), -torch.inf)
     out = torch.nan_to_num(torch.softmax(scores, -1)).to(v.dtype).float() @ v.float()
-    return out.to(q.dtype).transpose(1, 2)
+    out = out.to(q.dtype).transpose(1, 2)
+    lse = torch.logsumexp(scores, -1)
+    return (out, torch.where(torch.isneginf(lse), torch.inf, lse), None) if return_attn_probs else out
 
 
 def flash_attn_varlen_func(
@@ -30,13 +45,16 @@ def flash_attn_varlen_func(
     window_size=(-1, -1), softcap=0.0, alibi_slopes=None, deterministic=False, return_attn_probs=False, block_table=None,
 ):  # fmt: skip
     assert max_seqlen_q >= 1 and max_seqlen_k >= 1 and cu_seqlens_q.dtype == cu_seqlens_k.dtype == torch.int32
-    out = torch.empty_like(q)
+    out, lse = torch.empty_like(q), torch.empty(q.shape[1], q.shape[0])
     for index in range(len(cu_seqlens_q) - 1):
+        slopes = alibi_slopes if alibi_slopes is None or alibi_slopes.ndim == 1 else alibi_slopes[index]
         rows = slice(cu_seqlens_q[index], cu_seqlens_q[index + 1])
         keys = slice(cu_seqlens_k[index], cu_seqlens_k[index + 1])
-        one = flash_attn_func(q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size, softcap)
-        out[rows] = one[0]
-    return out
+        one = flash_attn_func(
+            q[None, rows], k[None, keys], v[None, keys], 0.0, softmax_scale, causal, window_size, softcap, slopes, False, True
+        )
+        out[rows], lse[:, rows] = one[0][0], one[1][0]
+    return (out, lse, None) if return_attn_probs else out
 
 
 def flash_attn_with_kvcache(
@@ -45,8 +63,9 @@ def flash_attn_with_kvcache(
     rotary_interleaved=True, alibi_slopes=None, num_splits=0, return_softmax_lse=False,
 ):  # fmt: skip
     assert (k is None) == (v is None) and (k is None or cache_seqlens is not None)
-    out = torch.empty_like(q)
+    out, lse = torch.empty_like(q), torch.empty(q.shape[0], q.shape[2], q.shape[1])
     for b in range(q.shape[0]):
+        slopes = alibi_slopes if alibi_slopes is None or alibi_slopes.ndim == 1 else alibi_slopes[b]
         if block_table is not None:  # views of the pages, one behind the other
             slots = [(page, slot) for page in block_table[b].tolist() for slot in range(k_cache.shape[1])]
         else:
@@ -58,8 +77,11 @@ def flash_attn_with_kvcache(
             length += 1
         first = 0 if cache_leftpad is None else int(cache_leftpad[b])
         if first == length:
-            out[b] = 0
+            out[b], lse[b] = 0, torch.inf
             continue
         keys, values = (torch.stack([cache[at] for at in slots[first:length]])[None] for cache in (k_cache, v_cache))
-        out[b] = flash_attn_func(q[b : b + 1], keys, values, 0.0, softmax_scale, causal, window_size, softcap)[0]
-    return out
+        one = flash_attn_func(
+            q[b : b + 1], keys, values, 0.0, softmax_scale, causal, window_size, softcap, slopes, False, True
+        )
+        out[b], lse[b] = one[0][0], one[1][0]
+    return (out, lse) if return_softmax_lse else out

@@ -40,6 +40,8 @@ class Call:
     gqa: Optional[str] = None
     softcap: Optional[str] = None
     keep: Optional[str] = None  # goes with a rate, dropout_p
+    slopes: Optional[str] = None  # [heads], or [batch, heads] where they differ, counted as `window` counts
+    lse: Optional[str] = None  # a truth value, with which the log-sum-exps come second
     alignment: str = "top-left"  # what the causal form means where M and N differ
     window: Optional[Window] = None
     lengths: tuple = ()  # what lengths of queries and of keys are called
@@ -181,6 +183,11 @@ def name_of(function):
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+def of_heads(slopes):
+    """[heads] where no entry of the batch has slopes of its own, as FlashAttention 2 takes either."""
+    return slopes[0] if slopes.shape[0] == 1 else slopes
+
+
 def adapted(function, call):
     """The function as one of the contract."""
     arrays = _ARRAYS[call.framework]
@@ -198,16 +205,27 @@ def adapted(function, call):
             out = out.reshape(q.shape[0], q.shape[2], *out.shape[1:])
         return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
 
+    def lse_back(lse, q):
+        if packed:
+            if lse.ndim != 2:
+                raise NotImplementedError("the log-sum-exps of packed sequences come padded")
+            lse = lse.reshape(q.shape[1], q.shape[0], q.shape[2]).swapaxes(0, 1)
+        return lse.double()
+
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None,
-               dropout_p=0.0):  # fmt: skip
+               dropout_p=0.0, alibi_slopes=None, want_lse=False):  # fmt: skip
         given = {call.softcap: softcap} if softcap else {}
+        if alibi_slopes is not None:
+            given[call.slopes] = arrays.there(of_heads(alibi_slopes))
+        if call.lse and want_lse:
+            given[call.lse] = True
         if keep is not None:
             given.update({call.keep: arrays.there(keep), "dropout_p": dropout_p})
         for name, lengths in zip(call.lengths, (q_lengths, kv_lengths)):
             if lengths is not None:
                 given[name] = arrays.there(lengths)
-        if alignment is not None:
+        if max(window_left, window_right) >= 0:
             given[call.window.name] = call.window.theirs(window_left, window_right, q.shape[2], k.shape[2])
         if call.scale:
             given[call.scale] = scale
@@ -227,13 +245,16 @@ def adapted(function, call):
                 given[f"cu_seqlens_{side}"] = arrays.lengths(ends, inputs[0])
                 given[f"max_seqlen_{side}"] = max([1, *(end - first for first, end in zip(ends, ends[1:]))])
         out = function(*inputs, **given)
-        return back(out[0] if isinstance(out, (tuple, list)) else out, q)
+        found = back(out[0] if isinstance(out, (tuple, list)) else out, q)
+        return (found, lse_back(out[1], q)) if call.lse and want_lse else found
 
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
     names = [name for name, has in offered.items() if has]
     names += WINDOW if call.window else []
     names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
     names += ["keep", "dropout_p"] if call.keep else []
+    names += ["alibi_slopes"] if call.slopes else []
+    names += ["want_lse"] if call.lse else []
     return with_signature(called, name_of(function), names)
 
 
@@ -315,28 +336,37 @@ def flexible(function):
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None,
-               softcap=0.0):  # fmt: skip
+               softcap=0.0, alibi_slopes=None):  # fmt: skip
         import torch
 
         if sink is not None and q.dtype in (torch.float16, torch.bfloat16):
             raise NotImplementedError("FlexAttention rounds its output to 16 bits before the sink's factor")
 
         sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts, left_pad))
+        if alibi_slopes is not None:
+            # In the format of scores, so that a product with a distance is rounded once.
+            slopes = alibi_slopes.to(torch.float64 if q.dtype == torch.float64 else torch.float32)
+            from_last = (alignment if causal == "none" else causal) == "bottom-right"
+            places = _places(q, k, (q_lengths, kv_lengths), (q_starts, kv_starts), left_pad, from_last)
+            position_q, position_k = places[1], places[3]
 
         def score_mod(score, b, h, i, j):
             if softcap:
                 score = softcap * torch.tanh(score / softcap)
+            if alibi_slopes is not None:
+                away = (position_q[b, i] - position_k[b, j]).abs()
+                score = score - slopes[b if slopes.shape[0] > 1 else 0, h] * away
             if mask is not None:
                 at = mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, i, j]
                 score = torch.where(at, score, -torch.inf) if mask.dtype == torch.bool else score + at
             return torch.where(j <= i, score, -torch.inf) if causal == "top-left" and not sequences else score
 
-        plain = mask is None and not softcap and (causal == "none" or sequences)
+        plain = mask is None and not softcap and alibi_slopes is None and (causal == "none" or sequences)
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
         if sequences:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment, causal, (q_lengths, kv_lengths),
                                               (q_starts, kv_starts), left_pad)  # fmt: skip
-        elif alignment is not None:
+        elif max(window_left, window_right) >= 0:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
         if sink is None:
             return function(q, k, v, **given)
@@ -345,4 +375,5 @@ def flexible(function):
         above = lse - sink.to(lse.dtype)[None, :, None]
         return out * torch.where(torch.isneginf(sink)[None, :, None], 1, torch.sigmoid(above))[..., None].to(out.dtype)
 
-    return with_signature(called, name_of(function), ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink", "softcap"])
+    names = ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink", "softcap", "alibi_slopes"]
+    return with_signature(called, name_of(function), names)

@@ -28,7 +28,8 @@ class Case:
                same numbers, and float8 its bits as uint8; see torch()
     scale, causal, mask_convention  as in attest.exact
     operation  "attention" or "multihead"; heads is of the latter
-    window_left, window_right, alignment  as in attest.exact, of a case that has a window
+    window_left, window_right  as in attest.exact, of a case that has a window
+    alignment  as in attest.exact, of a case that has a window or ALiBi slopes; else None
     softcap    as in attest.exact; 0 of a case without one
     dropout_p  as in attest.exact, of a case whose tensors have a keep; else 0
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
@@ -81,8 +82,10 @@ class Case:
             named["causal"] = self.causal
         if self.mask_convention != "post-scale":
             named["mask_convention"] = self.mask_convention
+        if max(self.window_left, self.window_right) >= 0:
+            named.update(window_left=self.window_left, window_right=self.window_right)
         if self.alignment is not None:
-            named.update(window_left=self.window_left, window_right=self.window_right, alignment=self.alignment)
+            named["alignment"] = self.alignment
         if self.softcap:
             named["softcap"] = self.softcap
         if self.dropout_p:
@@ -222,7 +225,7 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows, caps, dropout, lengths and other variants are drawn where it lists them
+              for whoever calls it. Windows, caps, slopes, lengths and other variants are drawn where it lists them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

@@ -150,6 +150,7 @@ def exact(
     softcap: float = 0.0,
     keep=None,
     dropout_p: float = 0.0,
+    alibi_slopes=None,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -169,8 +170,8 @@ def exact(
     layout     "bhsd", or "bshd": tokens before heads, in q, k, v and what comes back
     window_left, window_right  a query at position p sees keys p - window_left to p + window_right, both inclusive; -1: that
                side has no end
-    alignment  what the position of query i is where there is a window: "top-left" (default): i; "bottom-right": i + N - M;
-               as causal where that is given
+    alignment  what the position of query i is where there is a window, or slopes: "top-left" (default): i; "bottom-right":
+               i + N - M; as causal where that is given
     q_lengths, kv_lengths  [batch], whole numbers: the first so many queries and keys of each entry are its own (default: all),
                and positions, M and N are those; what is behind them is padding, which has no answer
     q_starts, kv_starts  [sequences + 1], whole numbers from 0: the batch is 1, and sequence s has the tokens from start[s] to
@@ -191,6 +192,9 @@ def exact(
                normalised, those where keep is False become 0 and the others are divided by 1 - p (default 0: by nothing).
                Nothing is normalised again, and lse is that of all weights. What a kernel drops by a mask of its own nobody
                else knows: a dropout_p without keep is refused
+    alibi_slopes  [heads] or [batch, heads] of float32: slope·|p - j| is taken from the score of key j in a row at position p,
+               after the scale and a cap, beside a mask, which is post-scale. p is what alignment says, i or i + N - M, and
+               both count in the row's own sequence
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -203,7 +207,7 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -283,6 +287,7 @@ def allclose(
     softcap: float = 0.0,
     keep=None,
     dropout_p: float = 0.0,
+    alibi_slopes=None,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -300,7 +305,7 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

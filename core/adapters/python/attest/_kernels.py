@@ -154,8 +154,13 @@ def _merged(manifest, additions):
 def _known_merged(manifest, row):
     """The manifest, and what is known of the function. What rows say of arithmetic is how exact a cap's tanh is."""
     additions = {"name": row.name, **row.manifest}
-    if "softcap" not in manifest.get("variants", additions.get("variants", {})):
+    variants = manifest.get("variants", additions.get("variants", {}))
+    if "softcap" not in variants:
         additions.pop("arithmetic", None)
+    if not manifest.get("lse", True):
+        additions.pop("lse_convention", None)
+    elif "alibi" not in variants and "lse_convention" in additions:
+        additions["lse_convention"] = {**additions["lse_convention"], "alibi": "definition"}
     return _merged(manifest, additions)
 
 

@@ -1,10 +1,10 @@
 """Functions of frameworks that are known: how each is called, and its manifest."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
-from attest._calls import Call, adapted, flexible, with_dropout_mask
+from attest._calls import Call, adapted, flexible, of_heads, with_dropout_mask
 from attest._windows import FLASH, JAX, Window
 
 # Sums of 16-bit inputs in f32, weights rounded to the input's dtype: that is the default, and as tight as documents are.
@@ -32,18 +32,27 @@ def _called(call):
 
 
 _JAX_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")
-_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", softcap="softcap", window=FLASH)
+_FLASH = Call("torch", "bshd", scale="softmax_scale", causal="causal", softcap="softcap", window=FLASH,
+              slopes="alibi_slopes", lse="return_attn_probs")  # fmt: skip
 _FLASH_MANIFEST = {
     "dtypes": ["f16", "bf16"],
     "masks": [],
     "causal": ["bottom-right"],
-    "variants": {"window": {"alignment": ["bottom-right"]}, "softcap": {}},
+    # csrc/flash_attn/src/mask.h: the distance, and in causal kernels the number of the key alone, over the scale or the cap,
+    # which multiply it again. With a window's left end a causal form is a window, too, and has the distance, which no one
+    # manifest says of both: it is not asked for.
+    "variants": {"window": {"alignment": ["bottom-right"]}, "softcap": {},
+                 "alibi": {"form": "column-divided", "per_batch": True, "alignment": ["bottom-right"],
+                           "excludes": ["window"]}},
+    "lse": True,
+    # csrc/flash_attn/src/softmax.h: +inf of a row without a key, but for kernels that split the keys.
+    "lse_convention": {"alibi": "column", "empty": "+inf"},
     # tanh is the instruction tanh.approx.f32, whose relative error PTX bounds by 2^-11.
     "arithmetic": {"tanh": {"relative": 2.0**-11}},
     "grouped_query": True,
     "fully_masked_row": "zero",
     "limits": {"value_dim": "head_dim", "head_dim_multiple": 8, "max_head_dim": 256, "min_queries": 1, "min_keys": 1},
-}
+}  # fmt: skip
 
 
 def _takes_a_dropout_mask():
@@ -58,12 +67,16 @@ def _on_a_cache(function):
     """flash_attn_with_kvcache: k and v are the cache, in place, and what a call appends are its k and v."""
 
     def attention(q, k, v, scale=1.0, causal="none", window_left=-1, window_right=-1, kv_lengths=None, left_pad=None,
-                  page_table=None, cache_index=None, k_new=None, v_new=None, softcap=0.0):  # fmt: skip
+                  page_table=None, cache_index=None, k_new=None, v_new=None, softcap=0.0, alibi_slopes=None,
+                  want_lse=False):  # fmt: skip
         q, k, v, k_new, v_new = (None if t is None else t.transpose(1, 2) for t in (q, k, v, k_new, v_new))
         out = function(q, k, v, k=k_new, v=v_new, cache_seqlens=kv_lengths, cache_batch_idx=cache_index,
                        cache_leftpad=left_pad, block_table=page_table, softmax_scale=scale, causal=causal != "none",
-                       window_size=(window_left, window_right), softcap=softcap)  # fmt: skip
-        return out.transpose(1, 2)
+                       window_size=(window_left, window_right), softcap=softcap,
+                       alibi_slopes=None if alibi_slopes is None else of_heads(alibi_slopes),
+                       return_softmax_lse=want_lse)  # fmt: skip
+        out, *lse = out if isinstance(out, (tuple, list)) else (out,)
+        return (out.transpose(1, 2), lse[0].double()) if want_lse else out.transpose(1, 2)
 
     return attention
 
@@ -96,7 +109,8 @@ _TABLE = (
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
          "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                      "sink": {}, "softcap": {}},
+                      "sink": {}, "softcap": {},
+                      "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
          # torch.tanh: 1 ulp on a CPU, 2 on a GPU, where it is CUDA's tanhf.
          "arithmetic": {"tanh": {"ulp": 2.5}},
          "limits": {"min_queries": 1, "min_keys": 1}},
@@ -122,7 +136,7 @@ _TABLE = (
         "flash_attn_varlen_func",
         "torch",
         "thd",
-        _called(Call("torch", "thd", scale="softmax_scale", causal="causal", softcap="softcap", window=FLASH)),
+        _called(replace(_FLASH, layout="thd")),
         {**_FLASH_MANIFEST, "variants": {**_FLASH_MANIFEST["variants"], "packed": {}}},
         gpu=True,
         window=FLASH,

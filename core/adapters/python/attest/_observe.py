@@ -21,8 +21,8 @@ _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
 _SOFTCAP = "softcap"
 _WINDOW = ("window_left", "window_right", "alignment")
-_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep")
-_KEEP, _RATE = "keep", "dropout_p"
+_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep", "alibi_slopes")
+_KEEP, _RATE, _SLOPES = "keep", "dropout_p", "alibi_slopes"
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
 # Of functions that are not written in Python nothing says how their arguments are called.
@@ -60,7 +60,8 @@ class Kept:
         def named(known_names):
             return next((rest[name] for name in known_names if rest.get(name) is not None), None)
 
-        named_by_contract = _WINDOW if any(end in defaults for end in _WINDOW[:2]) else ()
+        placed = any(name in defaults for name in (*_WINDOW[:2], _SLOPES))
+        named_by_contract = tuple(name for name in _WINDOW if name in defaults) if placed else ()
         # By the contract's names, where the function has them; lengths by its own, too.
         tensors = {name: name for name in _TENSORS if name in defaults}
         if _RATE not in defaults:
@@ -212,13 +213,13 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
               known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
               as attest.exact has them, flash_attn's window_size and JAX's local_window_size, and so are q_lengths,
-              kv_lengths, q_starts, kv_starts, sink and softcap, keep and dropout_p, and JAX's query_seq_lengths and
-              key_value_seq_lengths. A call with anything else that is not neutral (dropout by a mask of the function's own,
-              another's window) is not kept, and `left_out` says why
+              kv_lengths, q_starts, kv_starts, sink, softcap and alibi_slopes, keep and dropout_p, and JAX's
+              query_seq_lengths and key_value_seq_lengths. A call with anything else that is not neutral (dropout by a mask
+              of the function's own, another's window) is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
-    causal    what the causal form means where it is a truth value, and what the positions of a window count from where
-              nothing says it, if the function is not known
+    causal    what the causal form means where it is a truth value, and what the positions of a window, or of slopes, count
+              from where nothing says it, if the function is not known
 
     Raises ValueError where an argument is wrong. Source: reservoirs by Vitter 1985 and Li 1994; kernel-interface.md, "Case
     files".

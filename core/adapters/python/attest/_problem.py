@@ -21,8 +21,8 @@ def _one_of(value, known, name):
     raise AttestError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
 
 
-def _window(left, right, alignment, causal):
-    """What a case file says of a window; nothing where it has no end."""
+def _window(left, right, alignment, causal, slopes):
+    """What a case file says of a window and of positions; nothing where the window has no end and there are no slopes."""
     ends = {}
     for name, end in (("window_left", left), ("window_right", right)):
         try:
@@ -33,7 +33,7 @@ def _window(left, right, alignment, causal):
             raise AttestError(f"{name} is {end!r}; it must be a whole number of keys, or -1 for no end")
     if alignment is not None:
         _one_of(alignment, ALIGNMENTS, "alignment")
-    if max(ends.values()) < 0:
+    if max(ends.values()) < 0 and not slopes:
         return {}
     if causal != "none" and alignment not in (None, causal):
         raise AttestError(f"alignment is {alignment!r} and causal {causal!r}; a row has one position")
@@ -70,9 +70,16 @@ def rate_of(dropout_p):
     return rate
 
 
+def _of_heads(array):
+    """The axes of slopes, [batch or 1, heads], of one of each head or of each batch entry's heads."""
+    if array.ndim > 2:
+        raise AttestError(f"alibi_slopes has the shape {list(array.shape)}; it must be [heads] or [batch, heads]")
+    return array if array.ndim == 2 else array.reshape(1, -1)
+
+
 _OF_TENSORS = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
               "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
-              "append": ("k_new", "v_new"), "sink": ("sink",)}  # fmt: skip
+              "append": ("k_new", "v_new"), "sink": ("sink",), "alibi": ("alibi_slopes",)}  # fmt: skip
 
 
 class Problem:
@@ -81,7 +88,7 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0):  # fmt: skip
+                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0, alibi_slopes=None):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -97,6 +104,9 @@ class Problem:
         self.tensors = {name: self._heads_first(tensor) for name, tensor in self.tensors.items()}
         if sink is not None:
             self.tensors["sink"] = on_host(sink, "sink")
+        if alibi_slopes is not None:
+            dtype, slopes = on_host(alibi_slopes, "alibi_slopes")
+            self.tensors["alibi_slopes"] = dtype, _of_heads(slopes)
         if mask is not None:
             self.tensors["mask"] = on_host(mask, "mask")
         rate = rate_of(dropout_p)
@@ -118,7 +128,7 @@ class Problem:
             "causal": _CAUSAL[_one_of(causal, tuple(_CAUSAL), "causal")],
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
-        window = _window(window_left, window_right, alignment, self.metadata["causal"])
+        window = _window(window_left, window_right, alignment, self.metadata["causal"], alibi_slopes is not None)
         given = {"q_lengths": q_lengths, "kv_lengths": kv_lengths, "q_starts": q_starts, "kv_starts": kv_starts,
                  "left_pad": left_pad, "page_table": page_table, "page_table_v": page_table_v,
                  "cache_index": cache_index}  # fmt: skip
@@ -128,7 +138,8 @@ class Problem:
         if cap and adds and mask_convention == "pre-scale":
             raise AttestError(f"softcap is {cap:g} beside a pre-scale mask; a mask is added to a capped score, after the scale")
         scalars = {**window, **({"softcap": repr(cap)} if cap else {}), **({"dropout_p": repr(rate)} if rate else {})}
-        variants = ["window"] * bool(window) + ["softcap"] * bool(cap) + ["dropout"] * (keep is not None)
+        has_window = "window_left" in window or "window_right" in window
+        variants = ["window"] * has_window + ["softcap"] * bool(cap) + ["dropout"] * (keep is not None)
         variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
             self.metadata.update(scalars, attest="2", variants=" ".join(variants))
@@ -160,7 +171,7 @@ class Problem:
 
     def in_four_axes(self, tensors):
         """With the leading axes that they lack."""
-        flat = ("sink",)
+        flat = ("sink", "alibi_slopes")
         return {name: (dtype, array if dtype == "I32" or name in flat else array.reshape((1,) * (4 - array.ndim) + array.shape))
                 for name, (dtype, array) in tensors.items()}  # fmt: skip
 
