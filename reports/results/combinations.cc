@@ -55,14 +55,20 @@ bool lists(const Manifest& m, Causal form) {
 }
 
 bool offers_placing(const Manifest& m, const Combination& one) {
-  const bool window = one.has_variant(window_variant.name);
+  // What counts positions has an alignment without a causal form, too.
+  constexpr std::array positions{window_variant, alibi_variant};
+  const auto counts = [&](const Variant& variant) { return one.has_variant(variant.name); };
+  const bool counted = std::ranges::any_of(positions, counts);
   const auto aligned = [&](Causal form) {
-    const auto terms = m.variants.find(window_variant.name);
-    return window && terms != m.variants.end() && std::ranges::count(terms->second.alignment, form) > 0;
+    return counted && std::ranges::all_of(positions, [&](const Variant& variant) {
+             const auto terms = m.variants.find(variant.name);
+             return !counts(variant) ||
+                    (terms != m.variants.end() && std::ranges::count(terms->second.alignment, form) > 0);
+           });
   };
   switch (one.placing) {
     case Placing::none:
-      return !window;
+      return !counted;
     case Placing::aligned_top_left:
       return aligned(Causal::top_left);
     case Placing::aligned_bottom_right:

@@ -18,5 +18,5 @@ inline constexpr std::size_t scalar_count]] [[
                               .variant = {"hidden_below"}},]])
 # The meaning.
 insert(core/problem/sight.h "};\n[[nodiscard]] inline SightRule sight_rule" "  std::int64_t hidden_below = 0;\n")
-insert(core/problem/sight.h "};\n}\n\n/// Row i of" ",\n          .hidden_below = c.hidden_below")
+insert(core/problem/sight.h "};\n}\n\n/// The position of row i" ",\n          .hidden_below = c.hidden_below")
 insert(core/problem/sight.h "  last = std::clamp" "  first = std::max(first, rule.hidden_below);\n")

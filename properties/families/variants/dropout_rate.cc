@@ -74,7 +74,7 @@ double nats_of_count(const Share& share, std::int64_t kept, std::int64_t seen) {
   return static_cast<double>(seen) * (term(part, nearest) + term(1 - part, 1 - nearest));
 }
 
-/// The columns of values that stand for one key each.
+/// A mask that takes more calls than these is not read.
 constexpr std::int64_t most_reads = 64;
 /// Rates at which 1/(1 - p) leaves no format's range.
 constexpr double most_dropped = 0x1.ffp-1;

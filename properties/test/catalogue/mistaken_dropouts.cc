@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/call/drawn_keep.h"
 #include "core/problem/fields.h"
@@ -158,6 +161,18 @@ bool drops_a_nan(const Case& c, std::int64_t e) {
   });
 }
 
+/// Are all weights a row's equal ones, and are they read off columns that have one number at most?
+bool reads_weights(const Case& c) {
+  const std::vector<double> q = c.q().to_doubles(), v = c.v().to_doubles();
+  const std::int64_t N = keys_of(c), dv = c.v().shape()[3];
+  std::vector<std::int64_t> numbers(v.size() / static_cast<std::size_t>(std::max<std::int64_t>(N, 1)));
+  for (std::size_t e = 0; e < v.size(); ++e)
+    if (v[e] != 0)
+      ++numbers[e / static_cast<std::size_t>(N * dv) * static_cast<std::size_t>(dv) + e % static_cast<std::size_t>(dv)];
+  return std::ranges::all_of(q, [](double x) { return x == 0; }) &&
+         std::ranges::all_of(numbers, [](std::int64_t n) { return n <= 1; }) && N > 1;
+}
+
 /// Of masks that the kernel draws itself.
 std::vector<WrongKernel> mistaken_draws() {
   const auto at = [](auto place) {
@@ -200,14 +215,23 @@ std::vector<WrongKernel> mistaken_draws() {
       {"divides what it draws by the rate", drawn_by(drawn, another_rate([](double p) { return 1 - p; }))},
       {"normalises what it draws", drawn_by(drawn, answered(with_dropped_keys_hidden, other_of, right_of))},
       {"has log-sum-exps of what it draws", drawn_by(drawn, answered(with_dropped_keys_hidden, right_of, other_of))},
-      {"is NaN where it draws much", drawn_by(drawn, answered(
-                                                         as_it_is,
-                                                         [](const Case& c, std::int64_t e, double right, double) {
-                                                           return c[Slot::keep].elements() > 40 && e == 3
-                                                                      ? std::numeric_limits<double>::quiet_NaN()
-                                                                      : right;
-                                                         },
-                                                         right_of))},
+      {"draws the second row as the first",
+       at([](const Case&, const Place& p) { return Place{p.b, p.h, p.i == 1 ? 0 : p.i, p.j}; })},
+      {"draws the second key as the first",
+       at([](const Case&, const Place& p) { return Place{p.b, p.h, p.i, p.j == 1 ? 0 : p.j}; })},
+      {"draws otherwise where it is asked the same again",
+       [asked = std::make_shared<std::map<std::uint64_t, std::int64_t>>()](Kernel& kernel, Case c, DType output,
+                                                                           bool want_lse) {
+         if (draws_own_dropout(c) && (*asked)[hash_of_call(c)]++ % 2 == 1) c.dropout_seed ^= 977;
+         return kernel.run(c, output, want_lse);
+       }},
+      {"is NaN where it keeps one of equal weights",
+       drawn_by(drawn, answered(
+                           as_it_is,
+                           [](const Case& c, std::int64_t, double right, double) {
+                             return right != 0 && reads_weights(c) ? std::numeric_limits<double>::quiet_NaN() : right;
+                           },
+                           right_of))},
   };
 }
 

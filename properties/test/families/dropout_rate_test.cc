@@ -84,7 +84,10 @@ constexpr Mistake mistakes[]{{"keeps what it draws by the rate", "are kept; at"}
                              {"divides what it draws by the rate", ""},
                              {"normalises what it draws", ""},
                              {"has log-sum-exps of what it draws", "lse"},
-                             {"is NaN where it draws much", "where Q = 0 and V"}};
+                             {"draws the second row as the first", "row 0 and 1 drop the same of "},
+                             {"draws the second key as the first", "key 0 and 1 drop the same of "},
+                             {"draws otherwise where it is asked the same again", "a second call"},
+                             {"is NaN where it keeps one of equal weights", "where Q = 0 and V"}};
 INSTANTIATE_TEST_SUITE_P(Mistakes, DropoutRateSees, testing::ValuesIn(mistakes),
                          [](const auto& mistake) { return test::name_of_test(mistake.param.name); });
 

@@ -40,7 +40,9 @@ void expect_valid(const ProbedArithmetic& probed) {
                                R"("], "variants": {"softcap": {}}, "arithmetic": )" + declaration_of({&probed, 1}) +
                                "}";
   Arithmetic declared = parse_manifest(manifest, "declared").arithmetic.usual_for(probed.dtype);
-  declared.dropout = probed.declare.dropout;  // which is stated with the variant
+  // What is stated with the variants.
+  declared.dropout = probed.declare.dropout, declared.slopes = probed.declare.slopes;
+  declared.lse_of_columns = probed.declare.lse_of_columns;
   EXPECT_EQ(declared, probed.declare) << manifest;
 }
 
