@@ -266,8 +266,8 @@ std::string c_script(const Reproducer& r) {
   text += ".\n" + tensors;
   // Not static: what only a kernel is given is read by nobody here.
   for (const WholeNumbersOfScript& list : sequences_in_script(c))
-    text += fmt::format("const int32_t {}[{}] = {{{}}};\n", list.name, list.numbers.size(),
-                        fmt::join(list.numbers, ", "));
+    text +=
+        fmt::format("const int32_t {}[{}] = {{{}}};\n", list.name, list.numbers.size(), fmt::join(list.numbers, ", "));
   text += wrong_elements(r);
   return text + kernel_to_fill_in(r) + readers(r) + filling(fill) + reference(c) + judgement(r, !fill.empty());
 }
