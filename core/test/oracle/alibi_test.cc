@@ -175,7 +175,7 @@ Used most_used(const Arithmetic& arithmetic, const ScoreOf& score_of, const std:
   Random random(4);
   Used most;
   constexpr std::int64_t n = 3000;
-  for (int turn = 0; turn < 1500; ++turn) {
+  for (int turn = 0; turn < 300; ++turn) {
     LastQuery query;
     const auto slope = static_cast<float>(0.3 + std::fabs(random.normal(0.3)));
     query.slope = static_cast<double>(slope), query.scale = scale;
