@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <string_view>
+#include <tuple>
 
 #include "core/problem/case.h"
 #include "core/support/json_writer.h"
@@ -17,7 +19,7 @@
 namespace attest {
 namespace {
 
-/// More cases than these refute no more than these do.
+/// More cases than these, of as many properties as there are, refute no more than these do.
 constexpr std::size_t most_cases = 24;
 /// Of so many it is asked which stage goes wrong first.
 constexpr std::size_t most_stages = 6;
@@ -227,10 +229,28 @@ std::string_view words_of(Violation violation) {
   return "an error beyond its bound";
 }
 
+namespace {
+
+/// The first finding of each property, then the second of each, and so on: a family of properties that stands before
+/// the others is about one argument, and its cases refute what is said of that alone.
+std::vector<const FindingRecord*> spread(const std::vector<FindingRecord>& findings) {
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> seen;
+  std::vector<std::pair<std::size_t, const FindingRecord*>> ranked;
+  for (const FindingRecord& finding : findings)
+    ranked.emplace_back(seen[{finding.subject.kernel, finding.subject.dtype, finding.subject.property}]++, &finding);
+  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, const FindingRecord*>::first);
+  std::vector<const FindingRecord*> all;
+  for (const auto& [rank, finding] : ranked) all.push_back(finding);
+  return all;
+}
+
+}  // namespace
+
 std::vector<KernelExplanation> explanations_of(const Journal& journal, const RunFolder& folder,
                                                std::span<const std::unique_ptr<Kernel>> kernels) {
   std::map<std::pair<std::string, std::string>, Findings> by_kernel;
-  for (const FindingRecord& finding : journal.findings) {
+  for (const FindingRecord* const one : spread(journal.findings)) {
+    const FindingRecord& finding = *one;
     // What comes and goes is right in most calls, and then consistent with any arithmetic.
     if (finding.verdict.outcome != Outcome::violated || finding.repetition) continue;
     Findings& findings = by_kernel[{finding.subject.kernel, finding.subject.dtype}];

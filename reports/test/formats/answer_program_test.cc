@@ -114,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Wrong{"bias-sign", "f32", "what the mask adds between -8 and 0 were added with the other sign"},
                     Wrong{"output-not-rescaled", "f32", "not rescaled where the maximum rises, in steps of 16 keys"},
                     Wrong{"no-maximum", "f32", "no maximum were subtracted from scores, and exp overflows"},
-                    Wrong{"exp-clamped", "f32", "an error beyond its bound"}),
+                    Wrong{"exp-clamped", "f32", "an error beyond its bound", 200,
+                          "what goes wrong first: the weights"}),
     [](const testing::TestParamInfo<Wrong>& one) {
       std::string name = one.param.fault;
       std::ranges::replace(name, '-', '_');
