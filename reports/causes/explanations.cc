@@ -236,10 +236,12 @@ namespace {
 std::vector<const FindingRecord*> spread(const std::vector<FindingRecord>& findings) {
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> seen;
   std::vector<std::pair<std::size_t, const FindingRecord*>> ranked;
+  ranked.reserve(findings.size());
   for (const FindingRecord& finding : findings)
     ranked.emplace_back(seen[{finding.subject.kernel, finding.subject.dtype, finding.subject.property}]++, &finding);
   std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, const FindingRecord*>::first);
   std::vector<const FindingRecord*> all;
+  all.reserve(ranked.size());
   for (const auto& [rank, finding] : ranked) all.push_back(finding);
   return all;
 }
