@@ -227,6 +227,7 @@ TEST(SlopeBound, NeedsTheSizesOfTheColumnForm) {
     for (int j = 0; j < 2048; ++j) query.t.push_back(static_cast<double>(static_cast<float>(random.normal(1))));
     const Case c = query.made(random);
     std::vector<double> scores;
+    scores.reserve(2048);
     for (std::int64_t j = 0; j < 2048; ++j)
       scores.push_back(column(static_cast<float>(query.t[static_cast<std::size_t>(j)]), 0,
                               static_cast<float>(query.slope), j, 2047));
@@ -319,6 +320,7 @@ TEST(SlopeBound, NeedsTheShiftOfTheSink) {
     Case c = query.made(random);
     c[Slot::sink] = random.tensor(DType::f32, {1}, 1);
     std::vector<double> scores;
+    scores.reserve(2048);
     const auto slope = static_cast<float>(query.slope);
     for (std::int64_t j = 0; j < 2048; ++j) scores.push_back(static_cast<double>(slope) * static_cast<double>(j));
     const float sink = static_cast<float>(c[Slot::sink][0]) + slope * 2047.0F;
