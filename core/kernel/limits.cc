@@ -113,6 +113,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::softcap:
     case Feature::dropout:
     case Feature::alibi:
+    case Feature::chunk:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

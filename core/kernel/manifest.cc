@@ -24,7 +24,7 @@ std::map<std::string, VariantTerms, std::less<>> every_variant() {
   std::map<std::string, VariantTerms, std::less<>> all;
   for (const Variant& variant :
        {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant, append_variant,
-        cache_index_variant, sink_variant, softcap_variant, dropout_variant, alibi_variant})
+        cache_index_variant, sink_variant, softcap_variant, dropout_variant, alibi_variant, chunk_variant})
     all[std::string(variant.name)].padding =
         variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
   VariantTerms& pages = all[std::string(paged_variant.name)];

@@ -49,33 +49,17 @@ enum class Feature {
   softcap,
   dropout,
   alibi,
+  chunk,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 23> names{"mask",
-                                                          "additive-mask",
-                                                          "bool-mask",
-                                                          "causal",
-                                                          "top-left",
-                                                          "bottom-right",
-                                                          "grouped-query",
-                                                          "unequal-lengths",
-                                                          "fewer-keys",
-                                                          "output-projection",
-                                                          "bias-kv",
-                                                          "window",
-                                                          "lengths",
-                                                          "packed",
-                                                          "left_pad",
-                                                          "paged",
-                                                          "append",
-                                                          "cache_index",
-                                                          "sink",
-                                                          "softcap",
-                                                          "dropout",
-                                                          "alibi",
-                                                          "lse"};
+  static constexpr std::array<std::string_view, 24> names{
+      "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
+      "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
+      "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
+      "paged",        "append",        "cache_index",     "sink",       "softcap",
+      "dropout",      "alibi",         "chunk",           "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -100,7 +84,7 @@ struct Words<Padding> {
 /// What a kernel says of a variant that it has.
 struct VariantTerms {
   bool left = true, right = true;  ///< of a window: the ends that it may have
-  /// Of a window, and of slopes, without a causal form; unstated: those of the manifest's causal forms, or both where
+  /// Of windows, chunks and slopes without a causal form; unstated: those of the manifest's causal forms, or both where
   /// there are none.
   std::vector<Causal> alignment{Causal::top_left, Causal::bottom_right};
   bool queries = true, keys = true;       ///< of lengths: whose there may be

@@ -697,6 +697,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::softcap:
     case Feature::dropout:
     case Feature::alibi:
+    case Feature::chunk:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -737,7 +738,7 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
     io("right", terms.right);
     io.require(terms.left || terms.right, "right", "a window has a left end, a right end or both");
   }
-  if (name == window_variant.name || name == alibi_variant.name) {
+  if (is_positional(name)) {
     io("alignment", terms.alignment);
     io.require(!terms.alignment.empty() && std::ranges::count(terms.alignment, Causal::none) == 0, "alignment",
                "it must list \"top-left\", \"bottom-right\" or both");

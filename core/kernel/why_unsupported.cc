@@ -170,10 +170,9 @@ std::string why_strides(const Manifest& m, const Case& c) {
 }
 
 std::string why_alignment(const VariantTerms& terms, const Problem& c, const Variant& variant) {
-  if (c.causal != Causal::none || has(terms.alignment, c.alignment)) return {};
-  return fmt::format("has {} aligned {}; the manifest's variants.{}.alignment lists {}",
-                     variant == window_variant ? "a window" : variant.words, name_of(c.alignment), variant.name,
-                     listed(terms.alignment));
+  if (!is_positional(variant.name) || c.causal != Causal::none || has(terms.alignment, c.alignment)) return {};
+  return fmt::format("has {} aligned {}; the manifest's variants.{}.alignment lists {}", variant.words,
+                     name_of(c.alignment), variant.name, listed(terms.alignment));
 }
 
 std::string why_alibi(const VariantTerms& terms, const Problem& c) {
@@ -181,7 +180,7 @@ std::string why_alibi(const VariantTerms& terms, const Problem& c) {
   if (rows > 1 && !terms.per_batch)
     return fmt::format("has slopes for each of {} entries of a batch; the manifest's variants.alibi.per_batch is false",
                        rows);
-  return why_alignment(terms, c, alibi_variant);
+  return {};
 }
 
 std::string why_window(const VariantTerms& terms, const Problem& c) {
@@ -189,7 +188,7 @@ std::string why_window(const VariantTerms& terms, const Problem& c) {
     return "has a window with a left end; the manifest's variants.window.left is false";
   if (c.window_right >= 0 && !terms.right)
     return "has a window with a right end; the manifest's variants.window.right is false";
-  return why_alignment(terms, c, window_variant);
+  return {};
 }
 
 std::string why_lengths(const VariantTerms& terms, const Problem& c) {
@@ -228,6 +227,7 @@ std::string why_variants(const Manifest& m, const Case& c) {
       if (std::string reason = why_window(terms, c); !reason.empty()) return reason;
     if (variant == alibi_variant)
       if (std::string reason = why_alibi(terms, c); !reason.empty()) return reason;
+    if (std::string reason = why_alignment(terms, c, variant); !reason.empty()) return reason;
     if (variant == lengths_variant)
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     if (variant == paged_variant)

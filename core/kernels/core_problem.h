@@ -96,7 +96,9 @@ std::optional<Vector<T>> vector_of(const attest_tensor& t) {
   if ((p.variants & ATTEST_WINDOW) != 0) {
     rule.window_left = p.window_left, rule.window_right = p.window_right;
   }
-  if ((p.variants & (ATTEST_WINDOW | ATTEST_ALIBI)) != 0) rule.alignment = static_cast<Causal>(p.alignment);
+  if ((p.variants & ATTEST_CHUNK) != 0) rule.chunk = p.attention_chunk;
+  if ((p.variants & (ATTEST_WINDOW | ATTEST_CHUNK | ATTEST_ALIBI)) != 0)
+    rule.alignment = static_cast<Causal>(p.alignment);
   return rule;
 }
 

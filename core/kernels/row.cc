@@ -73,12 +73,17 @@ bool load_mask(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
   const attest_tensor& mask = p.mask;
   const std::int64_t queries = range.queries;
   const std::int64_t keys = range.keys;
-  std::int64_t begin = 0, end = keys;  // of the keys that the causal form and the window leave
+  std::int64_t begin = 0, end = keys;  // of the keys that the causal form, the window and the chunk leave
   if (p.causal == ATTEST_CAUSAL_TOP_LEFT) end = std::min(keys, i + 1);
   if (p.causal == ATTEST_CAUSAL_BOTTOM_RIGHT) end = std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys);
+  const std::int64_t position = aligned_bottom_right(p) ? i + keys - queries : i;
+  if ((p.variants & ATTEST_CHUNK) != 0) {
+    const std::int64_t chunk = position < 0 ? -1 : position / p.attention_chunk;
+    begin = std::max<std::int64_t>(chunk * p.attention_chunk, 0);
+    end = std::min(end, (chunk + 1) * p.attention_chunk);
+  }
   if ((p.variants & ATTEST_WINDOW) != 0) {
-    const std::int64_t position = aligned_bottom_right(p) ? i + keys - queries : i;
-    if (p.window_left >= 0) begin = std::max<std::int64_t>(position - p.window_left, 0);
+    if (p.window_left >= 0) begin = std::max(begin, position - p.window_left);
     if (p.window_right >= 0) end = std::min(end, position + p.window_right + 1);
   }
   w.visible.assign(static_cast<std::size_t>(keys), 0);

@@ -91,8 +91,8 @@ std::vector<Variant> variants_of(const Problem& c) {
 void drop_variant(Problem& c, std::string_view name) {
   // What another variant asks for as well stays with that.
   const auto drop = [&](const auto& field) {
-    const std::string_view other = field.variant.name == name ? field.also_of.name : field.variant.name;
-    if (field.is_of(name) && (other.empty() || !has_variant(c, other))) c.*field.member = field.neutral;
+    const auto asks = [&](const Variant& other) { return other.name != name && has_variant(c, other.name); };
+    if (field.is_of(name) && std::ranges::none_of(field.shared, asks)) c.*field.member = field.neutral;
   };
   std::apply([&](const auto&... field) { (drop(field), ...); }, scalar_fields);
   for (const TensorField& field : tensor_fields)

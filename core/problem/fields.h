@@ -5,11 +5,13 @@
 
 #include <attest/kernel.h>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -93,7 +95,13 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     append_variant{"append", ATTEST_APPEND, "keys that a call appends to a cache", false, true},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
     sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"},
-    dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"}, alibi_variant{"alibi", ATTEST_ALIBI, "ALiBi slopes"};
+    dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"}, alibi_variant{"alibi", ATTEST_ALIBI, "ALiBi slopes"},
+    chunk_variant{"chunk", ATTEST_CHUNK, "chunks of keys"};
+/// Those that ask where a row's position counts from (sight.h).
+inline constexpr std::array positional_variants{window_variant, chunk_variant, alibi_variant};
+[[nodiscard]] constexpr bool is_positional(std::string_view variant) {
+  return std::ranges::any_of(positional_variants, [&](const Variant& one) { return one.name == variant; });
+}
 
 struct TensorField {
   Slot slot;
@@ -212,8 +220,8 @@ struct ScalarField {
   Variant variant{};
   /// Says how its variant's other arguments are meant, and nothing by itself.
   bool is_detail = false;
-  /// A detail of this one too.
-  Variant also_of{};
+  /// A detail of these, its own variant among them.
+  std::span<const Variant> shared{};
   /// The axes near whose lengths a number is worth drawing.
   std::array<Axis, 2> near{};
   int near_count = 0;
@@ -224,7 +232,14 @@ struct ScalarField {
 
   /// Does it belong to the variant?
   [[nodiscard]] constexpr bool is_of(std::string_view asked) const {
-    return variant.name == asked || (!also_of.name.empty() && also_of.name == asked);
+    return variant.name == asked ||
+           std::ranges::any_of(shared, [&](const Variant& other) { return other.name == asked; });
+  }
+  /// In attest_problem.variants, of its variant and of those that share it.
+  [[nodiscard]] constexpr std::uint32_t bits() const {
+    std::uint32_t all = variant.bit;
+    for (const Variant& other : shared) all |= other.bit;
+    return all;
   }
   [[nodiscard]] constexpr bool is_of(Operation operation) const {
     return of == Operations::both || (of == Operations::attention) == (operation == Operation::attention);
@@ -275,6 +290,15 @@ inline constexpr std::tuple scalar_fields{
                               .variant = window_variant,
                               .near = {Axis::keys, Axis::queries},
                               .near_count = 2},
+    ScalarField<std::int64_t>{.name = "attention_chunk",
+                              .of = Operations::attention,
+                              .member = &Problem::attention_chunk,
+                              .neutral = 0,
+                              .in_attention = &attest_problem::attention_chunk,
+                              .range = {1, 0x7fffffff},
+                              .variant = chunk_variant,
+                              .near = {Axis::keys, Axis::queries},
+                              .near_count = 2},
     ScalarField<Causal>{.name = "alignment",
                         .of = Operations::attention,
                         .member = &Problem::alignment,
@@ -282,7 +306,7 @@ inline constexpr std::tuple scalar_fields{
                         .in_attention = &attest_problem::alignment,
                         .variant = window_variant,
                         .is_detail = true,
-                        .also_of = alibi_variant},
+                        .shared = positional_variants},
     ScalarField<double>{.name = "softcap",
                         .of = Operations::attention,
                         .member = &Problem::softcap,
@@ -362,7 +386,7 @@ template <class Packed>
   for_each_scalar(attention ? Operation::attention : Operation::multihead,
                   [&]<class Value>(const ScalarField<Value>& field) {
                     using InC = typename ScalarField<Value>::InC;
-                    if (!field.is_original() && ((field.variant.bit | field.also_of.bit) & bits) == 0) return;
+                    if (!field.is_original() && (field.bits() & bits) == 0) return;
                     if constexpr (attention) {
                       problem.*field.in_attention = static_cast<InC>(c.*field.member);
                     } else {

@@ -95,8 +95,10 @@ struct Problem {
   std::int32_t heads = 1;  ///< of multihead; attention reads it off q
   /// A row whose position is p sees keys p - window_left to p + window_right, both inclusive; -1: without an end.
   std::int64_t window_left = -1, window_right = -1;
-  /// What the position of row i is, where a window or slopes ask: i, or i + N - M. As causal, where that is not none;
-  /// none where neither does.
+  /// C: a row whose position is p sees key j where floor(j / C) = floor(p / C); 0: keys are not in chunks.
+  std::int64_t attention_chunk = 0;
+  /// What the position of row i is, where a window, chunks or slopes ask: i, or i + N - M. As causal, where that is not
+  /// none; none where nothing asks.
   Causal alignment = Causal::none;
   /// c: a scaled product t is c tanh(t/c) before a mask is added to it; 0: t itself.
   double softcap = 0;

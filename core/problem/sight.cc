@@ -1,16 +1,22 @@
 #include "core/problem/sight.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <optional>
 
+#include "core/problem/fields.h"
 #include "core/problem/sequences.h"
 
 namespace attest {
 
+bool counts_positions(const Problem& c) {
+  return std::ranges::any_of(positional_variants, [&](const Variant& variant) { return has_variant(c, variant.name); });
+}
+
 void settle_alignment(Problem& c) {
-  if (c.window_left < 0 && c.window_right < 0 && !c[Slot::alibi_slopes].present())
+  if (!counts_positions(c))
     c.alignment = Causal::none;
   else if (c.causal != Causal::none)
     c.alignment = c.causal;

@@ -183,16 +183,19 @@ void validate_arguments(const Problem& c) {
 }
 
 void validate_alignment(const Problem& c) {
-  const bool window = has_variant(c, window_variant.name), asked = window || c[Slot::alibi_slopes].present();
-  const std::string_view by = window ? "a window" : "alibi_slopes";
-  if (!asked && c.alignment != Causal::none)
-    refuse("alignment is {} without a window or alibi_slopes; it says where their positions count from",
-           name_of(c.alignment));
-  if (asked && c.alignment == Causal::none)
-    refuse("{} is without an alignment; it is \"top-left\" or \"bottom-right\"", by);
-  if (asked && c.causal != Causal::none && c.alignment != c.causal)
-    refuse("alignment is {} and causal {}; {} counts positions as the causal form does", name_of(c.alignment),
-           name_of(c.causal), by);
+  std::vector<std::string_view> all, asked;
+  for (const Variant& variant : positional_variants) {
+    all.push_back(variant.words);
+    if (has_variant(c, variant.name)) asked.push_back(variant.words);
+  }
+  if (asked.empty() && c.alignment != Causal::none)
+    refuse("alignment is {} without any of {}; it says where their positions count from", name_of(c.alignment),
+           fmt::join(all, ", "));
+  if (!asked.empty() && c.alignment == Causal::none)
+    refuse("there are {} without an alignment; it is \"top-left\" or \"bottom-right\"", asked.front());
+  if (!asked.empty() && c.causal != Causal::none && c.alignment != c.causal)
+    refuse("alignment is {} and causal {}; {} count positions as the causal form does", name_of(c.alignment),
+           name_of(c.causal), asked.front());
 }
 
 void validate_convention(const Problem& c) {

@@ -44,7 +44,8 @@ template <class Real, class Value>
   return {out, largest + std::log(sum)};
 }
 
-/// What the mask adds to the score of key j in row i of M x N, -inf where mask, causal form or window hides it.
+/// What the mask adds to the score of key j in row i of M x N, -inf where mask, causal form, window or chunks
+/// hide it.
 [[nodiscard]] inline double added_to_score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i,
                                            std::int64_t j, std::int64_t M, std::int64_t N) {
   constexpr double hidden = -std::numeric_limits<double>::infinity();
@@ -53,6 +54,9 @@ template <class Real, class Value>
   const std::int64_t p = c.alignment == Causal::bottom_right ? i + N - M : i;
   if (c.window_left >= 0 && j < p - c.window_left) return hidden;
   if (c.window_right >= 0 && j > p + c.window_right) return hidden;
+  if (const auto chunk = static_cast<double>(c.attention_chunk);
+      chunk > 0 && std::floor(static_cast<double>(j) / chunk) != std::floor(static_cast<double>(p) / chunk))
+    return hidden;
   if (!c.mask().present()) return 0;
   const Shape& shape = c.mask().shape();
   const double entry = c.mask()[(((shape[0] == 1 ? 0 : b) * shape[1] + (shape[1] == 1 ? 0 : h)) * M + i) * N + j];

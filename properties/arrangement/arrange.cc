@@ -56,7 +56,7 @@ Case without_key(const Case& c, std::int64_t s) {
 
 void drop_positions(Case& c) {
   c.causal = Causal::none;
-  drop_variant(c, window_variant.name);
+  for (const Variant& variant : {window_variant, chunk_variant}) drop_variant(c, variant.name);
 }
 
 Case without_mask(Case c) {

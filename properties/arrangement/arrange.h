@@ -9,8 +9,8 @@
 
 namespace attest {
 
-/// Rows, keys, batch entries at the indices, in their order; the mask follows. Of a case without a causal form (which
-/// counts rows and keys): hypotheses::no_causal_form.
+/// Rows, keys, batch entries at the indices, in their order; the mask follows. Causal form, window and chunks count the
+/// rows and keys that are left: of a case without them, or where a law says what they count then.
 [[nodiscard]] Case with_queries(const Case& c, const Indices& rows);
 [[nodiscard]] Case with_keys(const Case& c, const Indices& keys);
 [[nodiscard]] Case with_batch(const Case& c, const Indices& entries);
@@ -18,14 +18,14 @@ namespace attest {
 [[nodiscard]] Case without_query(const Case& c, std::int64_t i);     ///< Q^(i), B^(i)
 [[nodiscard]] Case without_key(const Case& c, std::int64_t s);       ///< K^(s), V^(s), B^[s]
 
-/// The same problem without a mask, and without a causal form.
+/// The same problem without a mask, and without what hides by position.
 [[nodiscard]] Case without_mask(Case c);
-/// Without what hides keys by their position, causal form and window; a mask stays.
+/// Without what hides keys by their position, causal form, window and chunks; a mask stays.
 void drop_positions(Case& c);
 /// The same problem with its mask written out: additive, in the case's dtype, [batch|1, heads|1, M, N], 0 where there
 /// was none; a boolean mask becomes 0 and -inf. The causal form stays.
 [[nodiscard]] Case with_additive_mask(Case c);
-/// The same problem with mask and causal form as one additive mask, and no causal form.
+/// The same problem with its mask and what positions hide as one additive mask, and without what hides by position.
 [[nodiscard]] Case with_causal_written_out(Case c);
 /// Sets the mask entry (i, s) of every batch entry and head (of every row where i < 0); the mask is written out first.
 [[nodiscard]] Case with_mask_entry(Case c, std::int64_t i, std::int64_t s, double value);

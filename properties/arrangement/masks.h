@@ -13,10 +13,11 @@ namespace attest {
 [[nodiscard]] Case hide(Case c, std::int64_t i, std::int64_t s);
 /// The same; a row of these that then sees nothing sees key l instead, l != s, which nothing is added to.
 [[nodiscard]] Case hide_and_spare(Case c, std::int64_t i, std::int64_t s, std::int64_t l);
-/// The same problem with mask and causal form as one boolean mask, and no causal form. Of a case whose mask only hides.
+/// The same problem with its mask and what positions hide, by causal form, window and chunks, as one boolean mask, and
+/// none of these. Of a case whose mask only hides.
 [[nodiscard]] Case with_boolean_mask(Case c);
-/// The same problem with mask and causal form as one mask and no causal form: a boolean one where that is asked for and
-/// the case's mask only hides, or where the dtype has no infinity; else additive.
+/// The same with one mask that is boolean where that is asked for and the case's mask only hides, or where the dtype
+/// has no infinity; else additive.
 [[nodiscard]] Case with_causal_as_mask(const Case& c, bool boolean);
 /// Mask entries that are all 0 or -inf, or boolean; also no mask.
 [[nodiscard]] bool only_hides(const Case& c);

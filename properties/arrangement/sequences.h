@@ -25,15 +25,14 @@ namespace attest {
 /// The sequences as a batch with lengths, the rows and keys behind each of them as 0.
 [[nodiscard]] Case padded(const Case& c);
 /// A packed case as one sequence, with a mask that shows every row what it sees of the keys of its own sequence, by the
-/// mask, the causal form and the window. Rows of no sequence see no key. `boolean`: the kind of the mask where the case
-/// has none.
+/// mask and its position. Rows of no sequence see no key. `boolean`: the kind of the mask where the case has none.
 [[nodiscard]] Case with_block_mask(const Case& c, bool boolean);
 
 /// Sequence s with so many of its first queries and keys alone, no more than it has: of lengths the rest becomes
 /// padding, and of what is packed it is gone.
 [[nodiscard]] Case shortened(const Case& c, std::int64_t s, std::int64_t queries, std::int64_t keys);
-/// What causal form and window hide within the sequences, hidden by the mask; the sequences stay. `boolean`: the kind
-/// of the mask where the case has none.
+/// What positions hide within the sequences, by causal form, window and chunks, hidden by the mask; the sequences stay.
+/// `boolean`: the kind of the mask where the case has none.
 [[nodiscard]] Case with_positions_as_mask(const Case& c, bool boolean);
 /// The elements of q, k or v that are of no sequence, of sequence s, or of another one, changed.
 enum class Whose { nobody, others };

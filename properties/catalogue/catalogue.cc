@@ -32,6 +32,7 @@ const std::vector<const Property*>& catalogue() {
                                                    masked_law_properties(),
                                                    causal_properties(),
                                                    window_properties(),
+                                                   chunk_properties(),
                                                    sink_properties(),
                                                    softcap_properties(),
                                                    dropout_properties(),

@@ -68,16 +68,24 @@ std::string misses_causal_form(const Case& c) {
   return c.causal != Causal::none ? "" : "has no causal form; the theorem is about one";
 }
 
-Sight seen_by(const Case& c, std::int64_t i) {
-  return sight(sight_rule(c), i, queries_of(c), keys_of(c));
+/// Is there a row of which it is true, by what the rule shows it?
+template <class Is>
+bool any_row(const Case& c, const SightRule& rule, Is is) {
+  for (std::int64_t i = 0; i < queries_of(c); ++i)
+    if (is(sight(rule, i, queries_of(c), keys_of(c)))) return true;
+  return false;
 }
-
-/// Is there a row of which it is true?
 template <class Is>
 bool any_row(const Case& c, Is is) {
-  for (std::int64_t i = 0; i < queries_of(c); ++i)
-    if (is(seen_by(c, i))) return true;
-  return false;
+  return any_row(c, sight_rule(c), is);
+}
+
+bool sees_no_key(const Sight& seen) {
+  return seen.first == seen.last;
+}
+/// Is there a block of 16 keys or more before what it sees?
+bool is_behind_a_block(const Sight& seen) {
+  return seen.first >= 16 && !sees_no_key(seen);
 }
 
 bool has_window(const Case& c) {
@@ -145,13 +153,12 @@ std::string misses_keys_behind_windows(const Case& c) {
 
 std::string misses_row_outside_the_keys(const Case& c) {
   if (!has_window(c)) return misses_window(c);
-  if (keys_of(c) > 0 && any_row(c, [](const Sight& seen) { return seen.first == seen.last; })) return {};
+  if (keys_of(c) > 0 && any_row(c, sees_no_key)) return {};
   return "has a key in every row's window; the theorem is about a row without one";
 }
 
 std::string misses_row_behind_a_block(const Case& c) {
-  if (c.window_left >= 0 && any_row(c, [](const Sight& seen) { return seen.first >= 16 && seen.first < seen.last; }))
-    return {};
+  if (c.window_left >= 0 && any_row(c, is_behind_a_block)) return {};
   return "has no row whose window begins at key 16 or later; the theorem is about one";
 }
 
@@ -159,6 +166,63 @@ std::string misses_window_of_one_key(const Case& c) {
   const bool ends = c.window_right == 0 || c.causal != Causal::none;
   if (c.window_left == 0 && ends && !c.mask().present() && queries_of(c) == keys_of(c)) return {};
   return "is not a window of one key with as many queries as keys and without a mask; the theorem is about that";
+}
+
+bool has_chunks(const Case& c) {
+  return has_variant(c, chunk_variant.name);
+}
+
+/// What chunks alone show.
+SightRule rule_of_chunks(const Case& c) {
+  return {.alignment = c.alignment, .chunk = c.attention_chunk};
+}
+
+std::string misses_chunk(const Case& c) {
+  return has_chunks(c) ? "" : "has no chunks of keys; the theorem is about them";
+}
+
+std::string misses_no_chunk(const Case& c) {
+  return has_chunks(c) ? "has chunks of keys; the theorem is about attention with and without some of its own" : "";
+}
+
+std::string misses_chunk_and_more(const Case& c) {
+  if (!has_chunks(c)) return misses_chunk(c);
+  if (c.mask().present() || c.causal != Causal::none || has_window(c)) return {};
+  return "has chunks alone; the theorem is about those beside a mask, a causal form or a window";
+}
+
+std::string misses_chunks_before_rows(const Case& c) {
+  if (!has_chunks(c)) return misses_chunk(c);
+  // The first row that stands at a key is at key N - M, or at key 0.
+  if (c.alignment == Causal::bottom_right && queries_of(c) > 0 && keys_of(c) - queries_of(c) >= c.attention_chunk)
+    return {};
+  return "has no chunk before every row's own, counted from the bottom right; the theorem deletes one";
+}
+
+std::string misses_keys_behind_chunks(const Case& c) {
+  if (!has_chunks(c)) return misses_chunk(c);
+  const std::int64_t last = queries_of(c) - 1;
+  if (c.alignment == Causal::top_left && last >= 0 &&
+      last / c.attention_chunk * c.attention_chunk + c.attention_chunk < keys_of(c))
+    return {};
+  return "has no key behind every row's chunk, counted from the top left; the theorem deletes one";
+}
+
+std::string misses_row_without_a_chunk(const Case& c) {
+  if (!has_chunks(c)) return misses_chunk(c);
+  if (keys_of(c) > 0 && any_row(c, rule_of_chunks(c), sees_no_key)) return {};
+  return "has a key in every row's chunk; the theorem is about a row without one";
+}
+
+std::string misses_chunk_behind_a_block(const Case& c) {
+  if (!has_chunks(c)) return misses_chunk(c);
+  if (any_row(c, rule_of_chunks(c), is_behind_a_block)) return {};
+  return "has no row whose chunk begins at key 16 or later; the theorem is about one";
+}
+
+std::string misses_chunk_of_one_key(const Case& c) {
+  if (c.attention_chunk == 1 && !c.mask().present() && queries_of(c) == keys_of(c)) return {};
+  return "has no chunks of one key with as many queries as keys and without a mask; the theorem is about those";
 }
 
 std::string misses_sequences(const Case& c) {
@@ -503,6 +567,20 @@ constexpr Hypothesis row_behind_a_block{"row-behind-a-block", "a row whose windo
                                         misses_row_behind_a_block};
 constexpr Hypothesis window_of_one_key{"window-of-one-key", "a window of one key, M = N and no mask",
                                        misses_window_of_one_key};
+constexpr Hypothesis chunk{"chunk", "chunks of keys", misses_chunk};
+constexpr Hypothesis no_chunk{"no-chunk", "no chunks of keys", misses_no_chunk};
+constexpr Hypothesis chunk_and_more{"chunk-and-more", "chunks beside a mask, a causal form or a window",
+                                    misses_chunk_and_more};
+constexpr Hypothesis chunks_before_rows{"chunks-before-rows", "bottom-right, a chunk before every row's own",
+                                        misses_chunks_before_rows};
+constexpr Hypothesis keys_behind_chunks{"keys-behind-chunks", "top-left, a key behind every row's chunk",
+                                        misses_keys_behind_chunks};
+constexpr Hypothesis row_without_a_chunk{"row-without-a-chunk", "a row whose chunk holds no key",
+                                         misses_row_without_a_chunk};
+constexpr Hypothesis chunk_behind_a_block{"chunk-behind-a-block", "a row whose chunk begins at key 16 or later",
+                                          misses_chunk_behind_a_block};
+constexpr Hypothesis chunk_of_one_key{"chunk-of-one-key", "chunks of one key, M = N and no mask",
+                                      misses_chunk_of_one_key};
 constexpr Hypothesis sequences{"sequences", "lengths, padding on the left, or packed sequences", misses_sequences};
 constexpr Hypothesis packed{"packed", "packed sequences", misses_packed};
 constexpr Hypothesis two_sequences{"two-sequences", "at least two sequences", misses_two_sequences};
@@ -602,6 +680,11 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &cache_rows,
                                      &causal_form,
                                      &causal_mask,
+                                     &chunk,
+                                     &chunk_and_more,
+                                     &chunk_behind_a_block,
+                                     &chunk_of_one_key,
+                                     &chunks_before_rows,
                                      &constant_values,
                                      &crossed_page,
                                      &dropout,
@@ -623,6 +706,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &inverse_root_scale,
                                      &key_lengths,
                                      &keys_before_windows,
+                                     &keys_behind_chunks,
                                      &keys_behind_windows,
                                      &left_pad,
                                      &lengths_differ,
@@ -633,6 +717,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &no_bias_kv,
                                      &no_biases,
                                      &no_causal_form,
+                                     &no_chunk,
                                      &no_output_bias,
                                      &no_window,
                                      &notebook,
@@ -656,6 +741,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &queries_blind_to_the_step,
                                      &row_behind_a_block,
                                      &row_outside_the_keys,
+                                     &row_without_a_chunk,
                                      &self_attention,
                                      &sequences,
                                      &shared_key_heads,

@@ -99,6 +99,15 @@ extern const Hypothesis row_outside_the_keys;  ///< a row whose window holds no 
 extern const Hypothesis row_behind_a_block;    ///< a row that sees no key below 16, and one from there on
 extern const Hypothesis window_of_one_key;     ///< each row sees its own key: both ends 0 (or causal), M = N, no mask
 extern const Hypothesis no_window;             ///< no window
+// Chunks.
+extern const Hypothesis chunk;                 ///< chunks of keys
+extern const Hypothesis chunk_and_more;        ///< chunks beside a mask, a causal form or a window
+extern const Hypothesis chunks_before_rows;    ///< bottom-right, and the first chunk lies before every row's own
+extern const Hypothesis keys_behind_chunks;    ///< top-left, and the last key lies behind every row's chunk
+extern const Hypothesis row_without_a_chunk;   ///< a row whose chunk holds no key
+extern const Hypothesis chunk_behind_a_block;  ///< a row whose chunk begins at key 16 or later
+extern const Hypothesis chunk_of_one_key;      ///< each row sees its own key: C = 1, M = N, no mask
+extern const Hypothesis no_chunk;              ///< no chunks
 // Sinks.
 extern const Hypothesis sink;               ///< a sink
 extern const Hypothesis added_after_scale;  ///< no additive mask that is scaled with the products

@@ -89,6 +89,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> masked_law_properties();
 [[nodiscard]] std::span<const Property> causal_properties();
 [[nodiscard]] std::span<const Property> window_properties();
+[[nodiscard]] std::span<const Property> chunk_properties();
 [[nodiscard]] std::span<const Property> sink_properties();
 [[nodiscard]] std::span<const Property> softcap_properties();
 [[nodiscard]] std::span<const Property> dropout_properties();

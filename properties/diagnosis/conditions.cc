@@ -257,6 +257,25 @@ std::vector<std::string> traits_of_window(const Case& c) {
   return words;
 }
 
+std::vector<std::string> traits_of_chunks(const Case& c) {
+  if (!has_variant(c, chunk_variant.name)) return {"no chunks"};
+  const Extents e = extents_of(c);
+  const bool causal = c.causal != Causal::none;
+  std::vector<std::string> words{"chunks", causal ? "chunks beside a causal form" : "chunks and no causal form",
+                                 c.mask().present() ? "chunks beside a mask" : "chunks and no mask",
+                                 e.queries == 1 ? "chunks and one query" : "chunks and more than one query",
+                                 fmt::format("chunks aligned {}", name_of(c.alignment))};
+  if (has_variant(c, window_variant.name)) words.emplace_back("chunks beside a window");
+  if (has_sequences(c)) words.emplace_back("chunks beside sequences of lengths of their own");
+  if (c.attention_chunk == 1) words.emplace_back("chunks of one key");
+  words.emplace_back(c.attention_chunk < e.keys ? "chunks of fewer than N keys" : "chunks of N keys or more");
+  if (e.keys % c.attention_chunk != 0) words.emplace_back("chunks of which the last is not full");
+  if (c.attention_chunk % 16 != 0) words.emplace_back("chunks that no tile of 16 ends with");
+  if (e.queries != e.keys) words.push_back(fmt::format("chunks aligned {} and M != N", name_of(c.alignment)));
+  if (e.queries > e.keys) words.emplace_back("chunks and more queries than keys");
+  return words;
+}
+
 std::vector<std::string> traits_of_sinks(const Case& c) {
   const Tensor& sinks = c[Slot::sink];
   if (!sinks.present()) return {"no sink"};
@@ -365,6 +384,7 @@ std::vector<std::string> traits_of_alibi(const Case& c) {
                                  fmt::format("slopes aligned {}", name_of(aligned))};
   if (c.mask().present() && c.mask().dtype() != DType::boolean) words.emplace_back("slopes beside an additive mask");
   if (has_variant(c, window_variant.name)) words.emplace_back("slopes beside a window");
+  if (has_variant(c, chunk_variant.name)) words.emplace_back("slopes beside chunks");
   if (c.softcap > 0) words.emplace_back("slopes beside a softcap");
   if (c[Slot::sink].present()) words.emplace_back("slopes beside a sink");
   if (has_variant(c, dropout_variant.name)) words.emplace_back("slopes beside dropout");
@@ -442,15 +462,9 @@ Traits traits_of(const Case& c) {
   }
   for (std::string& words : traits_of_window(c)) add(std::move(words));
   if (c.operation == Operation::attention)
-    for (std::string& words : traits_of_sinks(c)) add(std::move(words));
-  if (c.operation == Operation::attention)
-    for (std::string& words : traits_of_softcap(c)) add(std::move(words));
-  if (c.operation == Operation::attention)
-    for (std::string& words : traits_of_dropout(c)) add(std::move(words));
-  if (c.operation == Operation::attention)
-    for (std::string& words : traits_of_alibi(c)) add(std::move(words));
-  if (c.operation == Operation::attention)
-    for (std::string& words : traits_of_sequences(c)) add(std::move(words));
+    for (auto* const traits_of : {traits_of_chunks, traits_of_sinks, traits_of_softcap, traits_of_dropout,
+                                  traits_of_alibi, traits_of_sequences})
+      for (std::string& words : traits_of(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
   if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
   for (int slot = static_cast<int>(Slot::w_q); slot < original_slots; ++slot)

@@ -18,6 +18,7 @@
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
 
 namespace attest {
@@ -27,7 +28,7 @@ namespace {
 Case with_scores(const Case& shape, double first, double others) {
   Case c = shape;
   c[Slot::mask] = Tensor();
-  c.causal = Causal::none;
+  drop_positions(c);
   c.softcap = 0;
   for (const Variant& variant : {dropout_variant, alibi_variant}) drop_variant(c, variant.name);
   c.provenance = {};

@@ -19,8 +19,10 @@
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/diagnosis/misread_numbers.h"
+#include "properties/diagnosis/other_sights.h"
 #include "properties/diagnosis/row_misreadings.h"
 #include "properties/diagnosis/variants/alibi_misreadings.h"
+#include "properties/diagnosis/variants/chunk_misreadings.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
 #include "properties/diagnosis/variants/sink_misreadings.h"
@@ -75,6 +77,10 @@ class Misreadings {
     const std::size_t before = found_.size();
     add(std::move(words), std::move(problem));
     if (found_.size() > before) found_.back().size = size;
+  }
+  void add_sight_of(MisreadSight reading) {
+    if (reading.problem) return add_sized(std::move(reading.words), reading.size, *std::move(reading.problem));
+    found_.push_back({.words = std::move(reading.words), .size = reading.size, .is_told = false, .problem = c_});
   }
   void add_scale(std::string words, double scale) {
     if (!(scale > 0) || scale == infinity || scale == c_.scale) return;
@@ -213,7 +219,7 @@ class Misreadings {
 
   /// Keys up to `behind` beyond the row's own place, counted from the first of them.
   void add_diagonal(std::string words, std::int64_t behind) {
-    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    if (!can_hide_by_mask(c_)) return;
     Case plain = c_;
     plain.causal = Causal::none;
     Case other = only_hides(plain) ? with_boolean_mask(plain) : with_additive_mask(plain);
@@ -227,7 +233,7 @@ class Misreadings {
   /// With a mask in which row i sees key j where `sees` says so of (i, j, whether it saw it).
   template <class Sees>
   void add_sight(std::string words, std::int64_t size, Sees sees) {
-    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    if (!can_hide_by_mask(c_)) return;
     Case other = only_hides(c_) ? with_boolean_mask(c_) : with_additive_mask(c_);
     const bool boolean = other.mask().dtype() == DType::boolean;
     const double hides = boolean ? 0.0 : -infinity, shows = boolean ? 1.0 : 0.0;
@@ -241,7 +247,7 @@ class Misreadings {
   }
   /// Windows, and rows that see their tile to its end.
   void sights() {
-    if (!only_hides(c_) && c_.dtype() == DType::f8_e4m3) return;
+    if (!can_hide_by_mask(c_)) return;
     const Case told = only_hides(c_) ? with_boolean_mask(c_) : with_additive_mask(c_);
     const double hides = told.mask().dtype() == DType::boolean ? 0.0 : -infinity;
     const auto saw = [&](std::int64_t first, std::int64_t j) { return told.mask()[first + j] != hides; };
@@ -282,10 +288,11 @@ class Misreadings {
     }
   }
   void causal_forms() {
+    const bool hides_more = has_variant(c_, window_variant.name) || has_variant(c_, chunk_variant.name);
     const auto add_form = [&](std::string words, Causal causal) {
       Case other = c_;
-      if (causal != Causal::none && has_variant(c_, window_variant.name)) {
-        // Its window would go with it.
+      if (causal != Causal::none && hides_more) {
+        // Windows and chunks would go with it.
         if (c_.dtype() == DType::f8_e4m3) return;
         other.causal = Causal::none;
         other = with_causal_written_out(std::move(other));
@@ -312,7 +319,8 @@ class Misreadings {
   }
 
   void variants() {
-    for (MisreadWindow& reading : misread_windows(c_)) add(std::move(reading.words), std::move(reading.problem));
+    for (auto* const misread : {misread_windows, misread_chunks})
+      for (MisreadSight& reading : misread(c_)) add_sight_of(std::move(reading));
     for (MisreadSinks& reading : misread_sinks(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadSoftcap& reading : misread_softcaps(c_)) add(std::move(reading.words), std::move(reading.problem));
     for (MisreadDropout& reading : misread_dropout(c_))
@@ -361,11 +369,11 @@ class Misreadings {
     }
   }
 
-  /// Other keys than those that there are. A causal form, a window and slopes count keys, so they become a mask first.
+  /// Other keys than those that there are. What hides by position, and slopes, count keys, so they become a mask first.
   void keys() {
     const std::int64_t N = e_.keys;
     if (N < 1) return;
-    const bool by_position = c_.causal != Causal::none || has_variant(c_, window_variant.name);
+    const bool by_position = hides_by_position(c_);
     const Case unsloped = with_slopes_as_mask(c_);
     if (by_position && !has_slopes() && c_.dtype() == DType::f8_e4m3) return;
     const Case counted = by_position ? with_causal_written_out(unsloped) : unsloped;

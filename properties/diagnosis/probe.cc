@@ -22,6 +22,7 @@
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
 #include "properties/diagnosis/variants/probe_alibi.h"
+#include "properties/diagnosis/variants/probe_chunks.h"
 #include "properties/diagnosis/variants/probe_dropout.h"
 #include "properties/diagnosis/variants/probe_sequences.h"
 #include "properties/diagnosis/variants/probe_sinks.h"
@@ -55,6 +56,7 @@ class Prober : public ProbeQuestions {
     ask_causal(Causal::bottom_right);
     ask_empty_row();
     ask_windows(*this);
+    ask_chunks(*this);
     ask_sequences(*this);
     ask_sinks(*this);
     ask_softcaps(*this);

@@ -10,6 +10,7 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
+#include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/road/fit_form.h"
 #include "properties/road/simpler_cases.h"
@@ -59,9 +60,8 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
   };
   alone("batch entry", e.batch, [&](Selection& s) { s.batch = {row / e.queries / e.heads}; });
   alone("head", e.heads, [&](Selection& s) { keep_head(e, s, row / e.queries % e.heads); });
-  // Under a causal form a row that stands alone sees other keys, and beside slopes it stands elsewhere.
-  const bool slopes = c[Slot::alibi_slopes].present();
-  if (c.causal == Causal::none && !slopes)
+  // A row that stands alone stands elsewhere, where positions count.
+  if (c.causal == Causal::none && !counts_positions(c))
     alone("query", e.queries, [&](Selection& s) { s.queries = {row % e.queries}; });
   const auto change = [&](std::string words, auto&& apply) {
     Case other = c;
@@ -70,12 +70,17 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
   };
   if (c.mask().present()) change("no mask", [](Case& other) { other[Slot::mask] = Tensor(); });
   if (c.causal != Causal::none) change("no causal form", [](Case& other) { other.causal = Causal::none; });
+  const auto without = [&](std::string words, const Variant& variant) {
+    if (has_variant(c, variant.name)) change(std::move(words), [&](Case& other) { drop_variant(other, variant.name); });
+  };
+  without("no window", window_variant);
+  without("no chunks", chunk_variant);
   if (c.softcap > 0) change("no softcap", [](Case& other) { other.softcap = 0; });
   if (c[Slot::keep].present()) {
-    change("no dropout", [](Case& other) { drop_variant(other, dropout_variant.name); });
+    without("no dropout", dropout_variant);
     if (c.dropout_p > 0) change("a dropout_p of 0", [](Case& other) { other.dropout_p = 0; });
   }
-  if (slopes) change("no slopes", [](Case& other) { drop_variant(other, alibi_variant.name); });
+  without("no slopes", alibi_variant);
   if (!is_inverse_root(c.scale, e.dk))
     change("the scale 1/sqrt(dk)", [&](Case& other) { other.scale = inverse_root(e.dk); });
   return beside;

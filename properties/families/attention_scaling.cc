@@ -243,7 +243,7 @@ const Property family[] = {
      .floating_point =
          "bound; bitwise for c = ±2^k if deterministic, barring under/overflow (compare values: +0 equals "
          "−0)",
-     .under = "window lengths packed left_pad sink softcap dropout alibi",
+     .under = "window chunk lengths packed left_pad sink softcap dropout alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = value_scaling},
 };

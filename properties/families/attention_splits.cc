@@ -285,7 +285,7 @@ const Property family[] = {
      .source = "+",
      .needs = "attention, lse",
      .floating_point = "bound",
-     .under = "window lengths packed left_pad sink softcap dropout alibi",
+     .under = "window chunk lengths packed left_pad sink softcap dropout alibi",
      .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments(); },
      .check = lse_range},
 };

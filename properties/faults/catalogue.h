@@ -14,6 +14,7 @@ namespace attest {
 [[nodiscard]] std::vector<PlantedFault> faults_of_tiled_shapes();
 /// Of kernels of rows and of kernels of tiles.
 [[nodiscard]] std::vector<PlantedFault> faults_of_windows();
+[[nodiscard]] std::vector<PlantedFault> faults_of_chunks();
 [[nodiscard]] std::vector<PlantedFault> faults_of_sequences();
 [[nodiscard]] std::vector<PlantedFault> faults_of_sinks();
 [[nodiscard]] std::vector<PlantedFault> faults_of_softcaps();

@@ -20,6 +20,7 @@ enum class FaultKind {
   masks,            ///< what a row sees and reads
   numbers,          ///< what a row computes
   windows,          ///< which keys a window leaves to a row
+  chunks,           ///< which chunk of keys a row is in
   sequences,        ///< which rows and keys are of one sequence
   sinks,            ///< what a sink takes of a row's weights
   softcaps,         ///< what a cap makes of a scaled product
@@ -30,6 +31,7 @@ enum class FaultKind {
   causal_tiles,     ///< a causal form over more than one tile
   mask_tiles,       ///< a mask over more than one tile
   window_tiles,     ///< a window over more than one tile
+  chunk_tiles,      ///< chunks that begin or end within a tile, or more than one tile long
   sequence_tiles,   ///< sequences of more than one tile
   sink_tiles,       ///< a sink beside more than one tile
   softcap_tiles,    ///< a cap beside a tile of keys that is full
@@ -44,11 +46,12 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 24> names{
-      "masks",        "numbers",        "windows",         "sequences",     "sinks",         "softcaps",
-      "dropout",      "alibi",          "second key tile", "partial tile",  "causal tiles",  "mask tiles",
-      "window tiles", "sequence tiles", "sink tiles",      "softcap tiles", "dropout tiles", "alibi tiles",
-      "head dim",     "heads",          "batch",           "long rows",     "index",         "split"};
+  static constexpr std::array<std::string_view, 26> names{
+      "masks",         "numbers",      "windows",     "chunks",          "sequences",    "sinks",
+      "softcaps",      "dropout",      "alibi",       "second key tile", "partial tile", "causal tiles",
+      "mask tiles",    "window tiles", "chunk tiles", "sequence tiles",  "sink tiles",   "softcap tiles",
+      "dropout tiles", "alibi tiles",  "head dim",    "heads",           "batch",        "long rows",
+      "index",         "split"};
 };
 
 /// A correct kernel with one mistake.

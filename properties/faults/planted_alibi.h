@@ -16,8 +16,7 @@ namespace attest {
 template <class Real>
 class PlantedSlopes {
  public:
-  /// `further`: by so much more than they are do rows lie behind their keys, as a slip counts them
-  /// (planted_sequences.h).
+  /// `further`: Miscount::slopes (planted_sequences.h).
   PlantedSlopes(const attest_problem& p, Slip slip, std::int64_t b, std::int64_t h, std::int64_t further);
 
   /// Whether anything is added.

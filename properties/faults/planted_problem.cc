@@ -10,6 +10,7 @@
 #include "core/value/tensor.h"
 #include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_cache.h"
+#include "properties/faults/planted_chunk.h"
 #include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
@@ -31,15 +32,14 @@ struct Workspace {
 template <class Real>
 class PlantedProblem {
  public:
-  /// `further` is what PlantedSlopes makes of it.
   PlantedProblem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call,
-                 std::int64_t further)
+                 const Miscount& miscount)
       : make_(make),
         slip_(slip),
         p_(p),
         result_(result),
         call_(call),
-        further_(further),
+        miscount_(miscount),
         dtype_(static_cast<DType>(p.q.dtype)),
         batches_(p.q.shape[0]),
         heads_(p.q.shape[1]),
@@ -122,7 +122,7 @@ class PlantedProblem {
     if (is("bottom-right-for-top-left") && form == ATTEST_CAUSAL_TOP_LEFT) form = ATTEST_CAUSAL_BOTTOM_RIGHT;
     if (is("causal-dropped-for-one-query") && queries_ == 1) form = ATTEST_CAUSAL_NONE;
     if (is("causal-dropped-with-mask") && p_.mask.data != nullptr) form = ATTEST_CAUSAL_NONE;
-    if (window_drops_causal(p_, slip_)) form = ATTEST_CAUSAL_NONE;
+    if (window_drops_causal(p_, slip_) || chunks_drop_causal(p_, slip_)) form = ATTEST_CAUSAL_NONE;
     if (form == ATTEST_CAUSAL_NONE) return keys_;
     std::int64_t shift = form == ATTEST_CAUSAL_BOTTOM_RIGHT ? keys_ - queries_ : 0;
     if (is("bottom-right-one-too-many") && shift > 0) ++shift;
@@ -136,6 +136,7 @@ class PlantedProblem {
     if (is("dropout-hides-keys") && drops_weights(p_, slip_) && !keeps_weight(p_, slip_, b, h, i, j)) return -infinity;
     const attest_tensor& mask = p_.mask;
     if (mask.data == nullptr || (is("window-replaces-the-mask") && has_window(p_))) return 0;
+    if (is("chunk-replaces-the-mask") && has_chunks(p_)) return 0;
     std::int64_t page = b, plane = h, row = i, column = j;
     if (is("mask-of-kv-head")) plane = h / (heads_ / kv_heads_);
     if (is("mask-axes-exchanged") && mask.shape[0] == mask.shape[1]) std::swap(page, plane);
@@ -163,22 +164,22 @@ class PlantedProblem {
     w_.visible.assign(static_cast<std::size_t>(keys_), 0);
     w_.bias.assign(static_cast<std::size_t>(keys_), Real{0});
     std::int64_t end = causal_end(i), seen = 0;
-    const KeyRange window = window_of(p_, slip_, h, i);
+    const KeyRange window = window_of(p_, slip_, h, i), chunk = chunk_of(p_, slip_, miscount_, i);
     if (is("first-key-not-bounded") && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
     for (std::int64_t j = 0; j < end; ++j) {
       const double entry = mask_entry(b, h, i, j);
-      const bool outside =
-          !window.sees(j) || (is("window-of-48") && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0));
+      const bool outside = !window.sees(j) || !chunk.sees(j) ||
+                           (is("window-of-48") && j + 48 < i + std::max<std::int64_t>(keys_ - queries_, 0));
       w_.visible[static_cast<std::size_t>(j)] = entry != -infinity && !outside ? 1 : 0;
       // Alike for all keys of the row: an offset of one in the positions that a slope of 1/4 multiplies.
       const double shift = is("constant-shift") ? -0.25 : 0.0;
       w_.bias[static_cast<std::size_t>(j)] = static_cast<Real>(entry == -infinity ? 0.0 : entry + shift);
       if (entry != -infinity && !outside) seen = j + 1;
-      if (entry != -infinity && !window.sees(j) && is("outside-the-window-is-minus-1e4"))
+      if (entry != -infinity && !window.sees(j) && chunk.sees(j) && is("outside-the-window-is-minus-1e4"))
         w_.visible[static_cast<std::size_t>(j)] = outside_window;
     }
     if (is("padding-rounded-up") && seen > 4) {
-      for (; seen % 4 != 0 && seen < std::min(end, window.end); ++seen) show(seen);
+      for (; seen % 4 != 0 && seen < std::min({end, window.end, chunk.end}); ++seen) show(seen);
     }
     return seen > 0;
   }
@@ -187,7 +188,9 @@ class PlantedProblem {
     w_.bias[static_cast<std::size_t>(j)] = 0;
   }
 
-  [[nodiscard]] PlantedSlopes<Real> slopes(std::int64_t b, std::int64_t h) const { return {p_, slip_, b, h, further_}; }
+  [[nodiscard]] PlantedSlopes<Real> slopes(std::int64_t b, std::int64_t h) const {
+    return {p_, slip_, b, h, miscount_.slopes};
+  }
   /// What slopes add to the scores of row i.
   void load_slopes(std::int64_t b, std::int64_t h, std::int64_t i) {
     const PlantedSlopes<Real> own = slopes(b, h);
@@ -358,7 +361,8 @@ class PlantedProblem {
   Slip slip_;
   const attest_problem& p_;
   attest_result& result_;
-  std::int64_t call_, further_;
+  std::int64_t call_;
+  Miscount miscount_;
   DType dtype_;
   std::int64_t batches_, heads_, queries_, kv_heads_, keys_, head_dim_, value_dim_;
   inline static thread_local Workspace<Real> w_;
@@ -366,24 +370,24 @@ class PlantedProblem {
 
 /// What is one problem by itself, of no sequences and no cache.
 int run_plain(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
-              std::int64_t further, std::string& message) {
+              const Miscount& miscount, std::string& message) {
   const auto dtype = static_cast<DType>(problem.q.dtype);
   if (make.query_tile > 0) {
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
       message = "runs in f32, f16 and bf16";
       return ATTEST_UNSUPPORTED;
     }
-    PlantedTiles(make, slip, problem, result, further).run();
+    PlantedTiles(make, slip, problem, result, miscount).run();
     return ATTEST_OK;
   }
   switch (dtype) {
     case DType::f64:
-      PlantedProblem<double>(make, slip, problem, result, call, further).run();
+      PlantedProblem<double>(make, slip, problem, result, call, miscount).run();
       return ATTEST_OK;
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      PlantedProblem<float>(make, slip, problem, result, call, further).run();
+      PlantedProblem<float>(make, slip, problem, result, call, miscount).run();
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";
@@ -398,12 +402,13 @@ int run_planted(const Make& make, Slip slip, const attest_problem& given, attest
   const DrawnKeep drawn = with_own_mask(given, slip);
   const PlantedCache cache(drawn.problem, slip, std::max<std::int64_t>(make.block, 1));
   const attest_problem& problem = cache.problem();
-  if (!has_sequences(problem)) return run_plain(make, slip, problem, result, call, /*further=*/0, message);
+  if (!has_sequences(problem)) return run_plain(make, slip, problem, result, call, Miscount(), message);
   int status = ATTEST_OK;
-  for_each_sequence(problem, result, slip, [&](const attest_problem& own, attest_result& answer, std::int64_t further) {
-    const int one = run_plain(make, slip, own, answer, call, further, message);
-    if (one != ATTEST_OK) status = one;
-  });
+  for_each_sequence(problem, result, slip,
+                    [&](const attest_problem& own, attest_result& answer, const Miscount& miscount) {
+                      const int one = run_plain(make, slip, own, answer, call, miscount, message);
+                      if (one != ATTEST_OK) status = one;
+                    });
   return status;
 }
 

@@ -47,7 +47,7 @@ class Sequences {
     for (std::size_t s = 0; s < parts_.size(); ++s) slip_in(parts_[s], s);
   }
 
-  void run(const std::function<void(const attest_problem&, attest_result&, std::int64_t)>& attend) {
+  void run(const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend) {
     clear_padding();
     for (std::size_t s = 0; s < parts_.size(); ++s) {
       const Part& part = parts_[s];
@@ -58,7 +58,7 @@ class Sequences {
       attest_result answer = result_;
       answer.out = cut(cut(result_.out, 0, part.entry, 1), 2, part.first_query, part.queries);
       answer.lse = cut(cut(result_.lse, 0, part.entry, 1), 2, part.first_query, part.queries);
-      attend(own, answer, further(part));
+      attend(own, answer, miscount(part));
       if (is("sequence-without-keys-nan") && right_[s].keys == 0) fill(answer.out, nan);
       if (is("values-of-padding-multiplied")) add_padding(part, answer);
     }
@@ -137,18 +137,25 @@ class Sequences {
     return one;
   }
 
-  /// By how much slopes take the part's rows to lie further behind its keys than they do.
-  [[nodiscard]] std::int64_t further(const Part& part) const {
-    if (is("alibi-positions-from-the-padded-end") && !packed_ && counts_from_the_last_key(p_))
-      return (p_.k.shape[2] - p_.q.shape[2]) - (part.keys - part.queries);
-    const bool counts_keys_before =
-        packed_ ? is("alibi-keys-from-the-start-of-the-pack") : is("alibi-left-pad-counted");
-    return counts_keys_before ? -part.first_key : 0;
+  [[nodiscard]] Miscount miscount(const Part& part) const {
+    Miscount by;
+    if (!packed_ && counts_from_the_last_key(p_)) {
+      // The last row of all that there is room for, at the last key of all.
+      const std::int64_t of_the_room = (p_.k.shape[2] - p_.q.shape[2]) - (part.keys - part.queries);
+      if (is("alibi-positions-from-the-padded-end")) by.slopes = of_the_room;
+      if (is("chunk-from-the-capacity")) by.chunk_rows = of_the_room;
+    }
+    if (packed_ ? is("alibi-keys-from-the-start-of-the-pack") : is("alibi-left-pad-counted"))
+      by.slopes = -part.first_key;
+    if (packed_ ? is("chunk-of-the-packed-keys") : is("chunk-of-cache-slots"))
+      by.chunk_rows = by.chunk_keys = part.first_key;
+    return by;
   }
 
-  /// Row i sees the keys up to i + shift in the place of what its causal form says; not where there is a window.
+  /// Row i sees the keys up to i + shift in the place of what its causal form says; not where there is a window, or
+  /// where chunks ask how that form counts.
   static void show_up_to(attest_problem& one, std::int64_t shift) {
-    if (shift < 0 || (one.variants & ATTEST_WINDOW) != 0) return;
+    if (shift < 0 || (one.variants & (ATTEST_WINDOW | ATTEST_CHUNK)) != 0) return;
     one.causal = ATTEST_CAUSAL_NONE;
     one.variants |= static_cast<std::uint32_t>(ATTEST_WINDOW);
     one.alignment = ATTEST_CAUSAL_TOP_LEFT;
@@ -211,7 +218,7 @@ bool has_sequences(const attest_problem& p) {
 }
 
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,
-                       const std::function<void(const attest_problem&, attest_result&, std::int64_t)>& attend) {
+                       const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend) {
   Sequences(p, result, slip).run(attend);
 }
 

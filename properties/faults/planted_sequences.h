@@ -8,12 +8,18 @@
 
 namespace attest {
 
+/// By how much a slip counts a sequence's rows or keys from elsewhere than its own first ones.
+struct Miscount {
+  std::int64_t slopes = 0;      ///< by so much slopes take rows to lie further behind their keys than they do
+  std::int64_t chunk_rows = 0;  ///< by so much chunks take positions to be larger than they are
+  std::int64_t chunk_keys = 0;  ///< and keys
+};
+
 [[nodiscard]] bool has_sequences(const attest_problem& p);
 
-/// attend(problem, result, further) for each sequence, as the slip understands them: views of the tensors, of one batch
-/// entry and without the variants that say where the sequence lies; by `further` slopes take its rows to lie further
-/// behind its keys than they do. Rows of no sequence become 0.
+/// attend(problem, result, miscount) for each sequence, as the slip understands them: views of the tensors, of one
+/// batch entry and without the variants that say where the sequence lies. Rows of no sequence become 0.
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,
-                       const std::function<void(const attest_problem&, attest_result&, std::int64_t)>& attend);
+                       const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend);
 
 }  // namespace attest

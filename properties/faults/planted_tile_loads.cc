@@ -4,6 +4,7 @@
 
 #include "core/value/tensor.h"
 #include "properties/faults/planted_alibi.h"
+#include "properties/faults/planted_chunk.h"
 #include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_tiles.h"
 
@@ -112,8 +113,8 @@ float PlantedTiles::mask_entry(const QueryTile& tile, std::int64_t r, std::int64
   return static_cast<float>(entry);
 }
 
-/// What the mask adds to the scores of the tile, and -inf for what mask, causal form, window and the end of the keys
-/// hide.
+/// What the mask adds to the scores of the tile, and -inf for what mask, causal form, window, chunks and the end of the
+/// keys hide.
 void PlantedTiles::load_mask(const QueryTile& queries, const KeyTile& tile) {
   const std::int64_t first = tile.index * columns_, keys = std::min(columns_, keys_ - first);
   bool masked = p_.mask.data != nullptr;
@@ -144,20 +145,34 @@ void PlantedTiles::load_mask(const QueryTile& queries, const KeyTile& tile) {
       std::fill(bias, bias + begin, -infinity);
     }
     if (has_window(p_)) load_window(queries, tile, r);
+    if (has_chunks(p_)) load_chunk(queries, tile, r);
   }
 }
 
 /// -inf for what the window hides from row r.
 void PlantedTiles::load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r) {
-  const std::int64_t first = tile.index * columns_;
-  float* const bias = m_.bias.data() + r * columns_;
-  const auto [begin, end] = window(queries, r);
-  const bool shows_first = is("first-tile-of-window-not-masked") && tile.index == tile.begin;
   const bool shows_between =
       is("window-masked-on-its-first-and-last-tile") && tile.index > tile.begin && !tile.is_last();
   if (shows_between) return;
-  if (!shows_first) std::fill(bias, bias + std::clamp<std::int64_t>(begin - first, 0, columns_), -infinity);
-  if (end < keys_) std::fill(bias + std::clamp<std::int64_t>(end - first, 0, columns_), bias + columns_, -infinity);
+  KeyRange keys = window(queries, r);
+  if (is("first-tile-of-window-not-masked") && tile.index == tile.begin) keys.begin = 0;
+  hide_outside(keys, tile, r);
+}
+
+/// -inf for what lies outside of the chunk of row r.
+void PlantedTiles::load_chunk(const QueryTile& queries, const KeyTile& tile, std::int64_t r) {
+  KeyRange keys = own_chunk(queries, r);
+  if (is("first-tile-of-chunk-not-masked") && tile.index == tile.begin) keys.begin = 0;
+  hide_outside(keys, tile, r);
+}
+
+/// -inf in row r for the tile's keys that are not these.
+void PlantedTiles::hide_outside(const KeyRange& keys, const KeyTile& tile, std::int64_t r) {
+  const std::int64_t first = tile.index * columns_;
+  float* const bias = m_.bias.data() + r * columns_;
+  std::fill(bias, bias + std::clamp<std::int64_t>(keys.begin - first, 0, columns_), -infinity);
+  if (keys.end < keys_)
+    std::fill(bias + std::clamp<std::int64_t>(keys.end - first, 0, columns_), bias + columns_, -infinity);
 }
 
 /// Whether row r of the tile keeps the weight of the tile's key j.
@@ -222,7 +237,7 @@ std::int64_t PlantedTiles::key_of_slope(const KeyTile& tile, std::int64_t j) con
 void PlantedTiles::load_slopes(const QueryTile& queries, const KeyTile& tile) {
   if (!has_slopes(p_)) return;
   std::ranges::fill(m_.slopes, 0.0F);
-  const PlantedSlopes<float> slopes(p_, slip_, queries.b, head_of_slope(queries), further_);
+  const PlantedSlopes<float> slopes(p_, slip_, queries.b, head_of_slope(queries), miscount_.slopes);
   if (!slopes.any() || !has_slopes_in(queries, tile)) return;
   const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
   for (std::int64_t r = 0; r < queries.rows; ++r)

@@ -15,7 +15,7 @@ constexpr std::int64_t chunk = 64;
 
 }  // namespace
 
-/// Attention over those of the tiles [begin, end) of keys that the window does not leave out, not normalised.
+/// Attention over those of the tiles [begin, end) of keys that window and chunks do not leave out, not normalised.
 void PlantedTiles::attend(const QueryTile& queries, std::int64_t begin, std::int64_t end, State& state) {
   // The sink is in the first part, which its sum begins with.
   const bool whole = !is("sink-in-whole-query-tiles") || queries.rows == rows_;

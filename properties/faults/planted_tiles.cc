@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "core/value/tensor.h"
+#include "properties/faults/planted_alibi.h"
+#include "properties/faults/planted_chunk.h"
 #include "properties/faults/planted_dropout.h"
 
 namespace attest {
@@ -20,7 +22,7 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t whole) {
 }  // namespace
 
 PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
-                           std::int64_t further)
+                           const Miscount& miscount)
     : make_(make),
       slip_(slip),
       p_(problem),
@@ -36,7 +38,7 @@ PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& pr
       rows_(make.query_tile),
       columns_(make.block),
       drops_(drops_weights(problem, slip)),
-      further_(further),
+      miscount_(miscount),
       gain_(gain_of_dropout<float>(problem, slip)) {}
 
 void PlantedTiles::run() {
@@ -96,11 +98,23 @@ KeyRange PlantedTiles::window(const QueryTile& tile, std::int64_t r) const {
   return keys;
 }
 
-/// The first tile of keys that some row of the tile may see by the window.
+/// The keys of the chunk that row r of the tile is in.
+KeyRange PlantedTiles::own_chunk(const QueryTile& tile, std::int64_t r) const {
+  if (is("chunk-ignored-in-parts") && parts_ > 1) return {0, keys_};
+  if (is("chunk-of-the-tiles-first-row")) r = 0;
+  if (!is("chunk-rounded-up-to-the-tile")) return chunk_of(p_, slip_, miscount_, tile.first + r);
+  attest_problem longer = p_;
+  longer.attention_chunk = rounded_up(p_.attention_chunk, columns_) * columns_;
+  return chunk_of(longer, slip_, miscount_, tile.first + r);
+}
+
+/// The first tile of keys that some row of the tile may see by the window and its chunk.
 std::int64_t PlantedTiles::first_key_tile(const QueryTile& tile) const {
-  std::int64_t begin = window(tile, 0).begin;
-  if (is("window-tiles-from-the-last-row")) begin = window(tile, tile.rows - 1).begin;
-  return is("first-tile-of-window-rounded-up") ? rounded_up(begin, columns_) : begin / columns_;
+  const std::int64_t last = tile.rows - 1;
+  const std::int64_t begin = window(tile, is("window-tiles-from-the-last-row") ? last : 0).begin;
+  const std::int64_t chunk_begin = own_chunk(tile, is("chunk-tiles-from-the-last-row") ? last : 0).begin;
+  return std::max(is("first-tile-of-window-rounded-up") ? rounded_up(begin, columns_) : begin / columns_,
+                  chunk_begin / columns_);
 }
 
 /// Of so many tiles of keys, those before the end of the windows of all rows.
@@ -112,7 +126,18 @@ std::int64_t PlantedTiles::key_tiles_of_window(const QueryTile& tile, std::int64
   return std::min(tiles, rounds_down ? end / columns_ : rounded_up(end, columns_));
 }
 
-/// Tiles of keys up to the last that some row of the tile may see by the causal form and the window.
+/// Of so many tiles of keys, those before the end of the chunks of all rows.
+std::int64_t PlantedTiles::key_tiles_of_chunks(const QueryTile& tile, std::int64_t tiles) const {
+  std::int64_t end = own_chunk(tile, tile.rows - 1).end;
+  // Where a causal form would end.
+  const std::int64_t shift = counts_from_the_last_key(p_) ? keys_ - queries_ : 0;
+  if (is("chunk-tiles-to-the-last-rows-key"))
+    end = std::min(end, std::max<std::int64_t>(tile.first + tile.rows + shift, 0));
+  const bool rounds_down = is("last-tile-of-chunk-rounded-down") && end < keys_;
+  return std::min(tiles, rounds_down ? end / columns_ : rounded_up(end, columns_));
+}
+
+/// Tiles of keys up to the last that some row of the tile may see by the causal form, the window and its chunk.
 std::int64_t PlantedTiles::key_tiles(const QueryTile& tile) const {
   std::int64_t keys = keys_;
   if (is("length-of-16-bits")) keys = static_cast<std::uint16_t>(keys_);
@@ -126,6 +151,7 @@ std::int64_t PlantedTiles::key_tiles(const QueryTile& tile) const {
     if (is("keys-bounded-by-queries")) tiles = std::min(tiles, rounded_up(queries_, columns_));
   }
   if (has_window(p_)) tiles = key_tiles_of_window(tile, tiles);
+  if (has_chunks(p_)) tiles = key_tiles_of_chunks(tile, tiles);
   if (is("tiles-in-eight-bits")) tiles = static_cast<std::uint8_t>(tiles);
   if (is("keys-beyond-2048-dropped") && queries_ == 1) tiles = std::min(tiles, 2048 / columns_);
   return tiles;

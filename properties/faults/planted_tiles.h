@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "properties/faults/make.h"
+#include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_window.h"
 
 namespace attest {
@@ -16,8 +17,8 @@ namespace attest {
 /// skips_hidden, narrow_weights, reciprocal, lazy_nats); the head dimension is taken in chunks of 64.
 class PlantedTiles {
  public:
-  /// `further` is what PlantedSlopes makes of it.
-  PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t further);
+  PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
+               const Miscount& miscount);
   void run();
 
  private:
@@ -63,9 +64,11 @@ class PlantedTiles {
   [[nodiscard]] QueryTile query_tile(std::int64_t b, std::int64_t h, std::int64_t index) const;
   [[nodiscard]] std::int64_t causal_end(const QueryTile& tile, std::int64_t r) const;
   [[nodiscard]] KeyRange window(const QueryTile& tile, std::int64_t r) const;
+  [[nodiscard]] KeyRange own_chunk(const QueryTile& tile, std::int64_t r) const;
   [[nodiscard]] std::int64_t first_key_tile(const QueryTile& tile) const;
   [[nodiscard]] std::int64_t key_tiles(const QueryTile& tile) const;
   [[nodiscard]] std::int64_t key_tiles_of_window(const QueryTile& tile, std::int64_t tiles) const;
+  [[nodiscard]] std::int64_t key_tiles_of_chunks(const QueryTile& tile, std::int64_t tiles) const;
   [[nodiscard]] std::int64_t parts_of(std::int64_t tiles) const;
   void answer(const QueryTile& tile);
   void merge(const QueryTile& tile, std::int64_t parts, State& into);
@@ -85,6 +88,8 @@ class PlantedTiles {
   [[nodiscard]] float mask_entry(const QueryTile& tile, std::int64_t r, std::int64_t j) const;
   void load_mask(const QueryTile& queries, const KeyTile& tile);
   void load_window(const QueryTile& queries, const KeyTile& tile, std::int64_t r);
+  void load_chunk(const QueryTile& queries, const KeyTile& tile, std::int64_t r);
+  void hide_outside(const KeyRange& keys, const KeyTile& tile, std::int64_t r);
   [[nodiscard]] bool keeps(const QueryTile& queries, const KeyTile& tile, std::int64_t r, std::int64_t j) const;
   void load_kept(const QueryTile& queries, const KeyTile& tile);
   [[nodiscard]] bool has_slopes_in(const QueryTile& queries, const KeyTile& tile) const;
@@ -120,7 +125,7 @@ class PlantedTiles {
   std::int64_t rows_;                    ///< of a tile of queries
   std::int64_t columns_;                 ///< keys of a tile
   bool drops_;                           ///< weights
-  std::int64_t further_;                 ///< by so much slopes take rows to be too far behind their keys
+  Miscount miscount_;                    ///< of a sequence
   float gain_;                           ///< multiplies what is kept of them
   std::int64_t parts_ = 1;               ///< of the tile of queries that is computed
   float sink_ = -infinity;               ///< of the part that is summed

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "properties/faults/planted_chunk.h"
+
 namespace attest {
 namespace {
 
@@ -42,6 +44,7 @@ class Window {
     if (is("window-dropped-by-the-sum-of-its-ends")) return left_ + right_ < 0;
     if (is("window-and-causal-form-dropped")) return causal_;
     if (is("wide-window-drops-the-causal-form")) return left_ >= keys_;
+    if (is("chunk-replaces-the-window") && has_chunks(p_)) return true;
     return left_ < 0 && right_ < 0;
   }
 

@@ -66,6 +66,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_tiles(), std::back_inserter(joined));
     std::ranges::move(faults_of_tiled_shapes(), std::back_inserter(joined));
     std::ranges::move(faults_of_windows(), std::back_inserter(joined));
+    std::ranges::move(faults_of_chunks(), std::back_inserter(joined));
     std::ranges::move(faults_of_sequences(), std::back_inserter(joined));
     std::ranges::move(faults_of_sinks(), std::back_inserter(joined));
     std::ranges::move(faults_of_softcaps(), std::back_inserter(joined));

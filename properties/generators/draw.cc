@@ -157,6 +157,11 @@ DrawnAttention& DrawnAttention::windowed() {
   give_variant(recipe_.arguments, window_variant.name, axis_extents(recipe_), stream);
   return *this;
 }
+DrawnAttention& DrawnAttention::chunked() {
+  Stream stream(recipe_.seed ^ 0x6368756e6bU);
+  give_variant(recipe_.arguments, chunk_variant.name, axis_extents(recipe_), stream);
+  return *this;
+}
 DrawnAttention& DrawnAttention::with_sinks() {
   recipe_.sinks = true;
   return *this;

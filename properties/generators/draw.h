@@ -30,6 +30,8 @@ class DrawnAttention {
   DrawnAttention& with_later_arguments();
   /// A window, its ends around and within the lengths that the case has by now.
   DrawnAttention& windowed();
+  /// Chunks of keys, around and within the lengths that the case has by now.
+  DrawnAttention& chunked();
   /// A sink for each head.
   DrawnAttention& with_sinks();
   /// A cap of scores.

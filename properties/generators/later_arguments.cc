@@ -55,11 +55,11 @@ ArgumentValues neutral_arguments() {
 
 void give_variant(ArgumentValues& values, std::string_view name, const AxisExtents& extents, Stream& stream) {
   std::int64_t count = 0;  // of the arguments that say something by themselves
-  for_each_later_argument(
-      values, [&](const auto& field, double&) { count += field.variant.name == name && !field.is_detail ? 1 : 0; });
+  for_each_later_argument(values,
+                          [&](const auto& field, double&) { count += field.is_of(name) && !field.is_detail ? 1 : 0; });
   std::int64_t certain = stream.below(std::max<std::int64_t>(count, 1));
   for_each_later_argument(values, [&](const auto& field, double& value) {
-    if (field.variant.name != name) return;
+    if (!field.is_of(name)) return;
     const bool given = field.is_detail || certain-- == 0 || !stream.one_in(3);
     value = given ? any_value(field, extents, stream) : static_cast<double>(field.neutral);
   });
@@ -76,7 +76,8 @@ bool has_variant(const ArgumentValues& values, std::string_view name) {
 
 void drop_variant(ArgumentValues& values, std::string_view name) {
   for_each_later_argument(values, [&](const auto& field, double& value) {
-    if (field.variant.name == name) value = static_cast<double>(field.neutral);
+    // What others share is settled where the problem is there (settle_alignment).
+    if (field.variant.name == name && field.shared.empty()) value = static_cast<double>(field.neutral);
   });
 }
 

@@ -129,20 +129,37 @@ void drop_variant(Recipe& r, const Variant& variant) {
   attest::drop_variant(r.arguments, variant.name);
 }
 
+/// Two of those that are drawn, each pair as often as any other. One more leaves most draws what they were: each has a
+/// number of its own, and the largest ones win (rendezvous hashing, Thaler and Ravishankar 1998).
+std::pair<Variant, Variant> two_variants(std::uint64_t salt) {
+  // What is packed, or lies in a cache, is made of what has lengths.
+  static const std::vector<Variant> drawn = [] {
+    std::vector<Variant> all = variants();
+    std::erase_if(all, [](const Variant& one) { return one == packed_variant || one.is_about_memory; });
+    return all;
+  }();
+  std::pair<std::uint64_t, const Variant*> first{}, second{};
+  for (const Variant& variant : drawn) {
+    const std::pair one(Stream(salt ^ Stream(variant.bit).next()).next(), &variant);
+    if (one.first >= first.first)
+      second = std::exchange(first, one);
+    else if (one.first >= second.first)
+      second = one;
+  }
+  return {*first.second, *second.second};
+}
+
 }  // namespace
 
 void change_variant(Recipe& r, Stream& stream) {
   if (r.operation != Operation::attention) return;
-  // What is packed is made of what has lengths.
-  constexpr Variant drawn[] = {window_variant,  lengths_variant, left_pad_variant, sink_variant,
-                               softcap_variant, dropout_variant, alibi_variant};
   const auto change = [&](const Variant& variant) {
     has_variant(r, variant) && !stream.one_in(2) ? drop_variant(r, variant) : give_variant(r, variant, stream);
   };
-  const std::int64_t first = stream.below(std::ssize(drawn));
-  change(drawn[first]);
+  const auto [first, second] = two_variants(stream.next());
+  change(first);
   // What meets nowhere but where two of them do shows in no case that has one.
-  if (stream.one_in(3)) change(drawn[(first + 1 + stream.below(std::ssize(drawn) - 1)) % std::ssize(drawn)]);
+  if (stream.one_in(3)) change(second);
 }
 
 }  // namespace attest

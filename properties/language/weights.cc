@@ -41,7 +41,7 @@ Case with_identity_keys(Case c) {
   for (const Slot slot : {Slot::k, Slot::v}) c[slot] = identity_columns(c[slot].dtype(), identity, 0);
   c[Slot::mask] = Tensor();
   c.causal = Causal::none;
-  drop_variant(c, window_variant.name);
+  for (const Variant& variant : {window_variant, chunk_variant}) drop_variant(c, variant.name);
   return c;
 }
 

@@ -9,7 +9,7 @@
 namespace attest {
 
 /// softmax(A) read from an attention kernel: the case with q = A as it is and K = I, V = I, so that its scores are
-/// scale * A and its output is its weights. Mask and causal form go; every head gets keys of its own.
+/// scale * A and its output is its weights. Mask, causal form, window and chunks go; every head gets keys of its own.
 [[nodiscard]] Case with_identity_keys(Case c);
 
 /// The weights alpha of a case as the kernel has them, through V = I: columns of the identity, in blocks as wide as the

@@ -19,6 +19,8 @@ std::string_view why_unprovable(std::string_view property) {
       {"masked.fully-masked-row", "is about the declared answer where the documents define none"},
       {"window.empty-row", "is about the declared answer where the documents define none"},
       {"window.leading-blocks", "is about rounding: the error of an output against its bound"},
+      {"chunk.empty-row", "is about the declared answer where the documents define none"},
+      {"chunk.leading-blocks", "is about rounding: the error of an output against its bound"},
       {"softcap.weights-bounded", "is about the size of tanh, which is any odd function to the algebra"},
       {"softcap.limit", "is about the size of tanh, which is any odd function to the algebra"},
       {"softcap.off", "is about what a call leaves behind for the next one"},

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -315,8 +316,8 @@ void leave_out(Case& c, std::string_view variant) {
 
 namespace {
 
-/// Without a causal form positions count as the terms of a window and of slopes both have it, and where no alignment
-/// does there are no slopes.
+/// Without a causal form positions count as the terms of all that ask have it, and where no alignment does the last of
+/// these is left out.
 void fit_alignment(Case& c, const Manifest& m) {
   if (c.causal != Causal::none || c.alignment == Causal::none) return;
   const auto takes = [&](const Variant& variant, Causal alignment) {
@@ -324,17 +325,18 @@ void fit_alignment(Case& c, const Manifest& m) {
     const auto terms = m.variants.find(variant.name);
     return terms != m.variants.end() && std::ranges::count(terms->second.alignment, alignment) > 0;
   };
-  const auto both_take = [&](Causal alignment) {
-    return takes(window_variant, alignment) && takes(alibi_variant, alignment);
+  const auto all_take = [&](Causal alignment) {
+    return std::ranges::all_of(positional_variants, [&](const Variant& variant) { return takes(variant, alignment); });
   };
-  if (both_take(c.alignment)) return;
+  if (all_take(c.alignment)) return;
   for (const Causal other : {Causal::top_left, Causal::bottom_right})
-    if (both_take(other)) {
+    if (all_take(other)) {
       c.alignment = other;
       return;
     }
-  if (!has_variant(c, window_variant.name)) return;
-  leave_out(c, alibi_variant.name);
+  const auto asks = [&](const Variant& variant) { return has_variant(c, variant.name); };
+  if (std::ranges::count_if(positional_variants, asks) < 2) return;
+  leave_out(c, std::ranges::find_if(positional_variants | std::views::reverse, asks)->name);
   fit_alignment(c, m);
 }
 

@@ -101,9 +101,9 @@ Command probe_command() {
   return {
       with_options<ProbeOptions>(probe_kernel), "probe", "attest probe --kernel KERNEL [OPTIONS]",
       "Asks an attention kernel what its manifest leaves open: mask polarity and convention, causal alignment, "
-      "rows without a key, the convention of windows, head mapping, strides, lengths, log-sum-exp, the arithmetic "
-      "(formats and order of sums, rounding of weights, blocks, exp), which claims hold. Prints what was found and how, "
-      "and a manifest that says so. Exit 1 when the kernel does other than its manifest offers.",
+      "rows without a key, the conventions of windows and chunks, head mapping, strides, lengths, log-sum-exp, the "
+      "arithmetic (formats and order of sums, rounding of weights, blocks, exp), which claims hold. Prints what was "
+      "found and how, and a manifest that says so. Exit 1 when the kernel does other than its manifest offers.",
       "attest probe --kernel ./libmine.so -o manifest.json"};
 }
 

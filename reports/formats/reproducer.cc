@@ -38,7 +38,7 @@ Arithmetic arithmetic_of(const Property& property, const Manifest& manifest, con
 std::string_view unknown_argument(const Case& c) {
   std::string_view name;
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
-    if (field.variant == window_variant || field.variant == softcap_variant) return;
+    if (field.variant == window_variant || field.variant == chunk_variant || field.variant == softcap_variant) return;
     if (field.variant == dropout_variant && c[Slot::keep].present()) return;
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });

@@ -160,11 +160,16 @@ std::vector<std::string> hiding_by_position(const Problem& c) {
   std::vector<std::string> conditions;
   if (c.causal == Causal::top_left) conditions.emplace_back("j > i");
   if (c.causal == Causal::bottom_right) conditions.emplace_back("j > i + N - M");
-  if (!has_variant(c, window_variant.name)) return conditions;
-  // No side of these grows beyond 32 bits, however wide the window is.
+  // No side of these grows beyond 32 bits, however wide the window is and however long a chunk.
   const bool last = c.alignment == Causal::bottom_right;
-  if (c.window_left >= 0) conditions.push_back(fmt::format("{} - j > {}", last ? "i + N - M" : "i", c.window_left));
-  if (c.window_right >= 0) conditions.push_back(fmt::format("j - {} > {}", last ? "(i + N - M)" : "i", c.window_right));
+  const std::string_view p = last ? "i + N - M" : "i", in_term = last ? "(i + N - M)" : "i";
+  if (c.window_left >= 0) conditions.push_back(fmt::format("{} - j > {}", p, c.window_left));
+  if (c.window_right >= 0) conditions.push_back(fmt::format("j - {} > {}", in_term, c.window_right));
+  if (c.attention_chunk > 0) {
+    // Of a position before the keys C rounds its chunk towards 0.
+    if (last && queries_of(c) > keys_of(c)) conditions.emplace_back("i + N - M < 0");
+    conditions.push_back(fmt::format("j - j % {0} != {1} - {2} % {0}", c.attention_chunk, p, in_term));
+  }
   return conditions;
 }
 
@@ -192,6 +197,11 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 last ? "j - (i + N - M)" : "j - i",
                                 c.window_right >= 0 ? fmt::format(" <= {}", c.window_right) : ""));
   }
+  if (c.attention_chunk > 0)
+    lines.push_back(
+        fmt::format("chunks of {0} keys from the {1}: row i sees key j where floor(j / {0}) = floor({2} / {0})",
+                    c.attention_chunk, c.alignment == Causal::bottom_right ? "bottom right" : "top left",
+                    c.alignment == Causal::bottom_right ? "(i + N - M)" : "i"));
   if (slopes)
     lines.push_back(fmt::format("alibi_slopes: slope is that of the head{}, and p = {} the position of row i",
                                 c[Slot::alibi_slopes].shape()[0] > 1 ? " and the batch entry" : "",
@@ -212,7 +222,8 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
     lines.emplace_back(
         "lengths: the first rows and keys of each batch entry are its own, and positions, M and N are theirs");
   if (has_variant(c, left_pad_variant.name))
-    lines.emplace_back("left_pad: so many of the first keys of each batch entry are not its own");
+    lines.emplace_back(
+        "left_pad: so many of the first keys of each batch entry are not its own; j and N do not count them");
   if (c[Slot::page_table].present())
     lines.push_back(
         fmt::format("paged: the kernel had k and v in pages of {} keys, which the table names; here they stand one "

@@ -52,9 +52,11 @@ struct WholeNumbersOfScript {
   std::vector<std::int64_t> numbers;
 };
 /// Of sequences: their lengths or starts, the keys [begin, end) that each row of each entry sees by its sequence, its
-/// causal form and its window, and where slopes ask, the key at which a row's position is. None of another problem.
+/// causal form, its window and its chunk, and where slopes ask, the key at which a row's position is. None of another
+/// problem.
 [[nodiscard]] std::vector<WholeNumbersOfScript> sequences_in_script(const Problem& c);
-/// The conditions by which sequences, causal form and window hide key j from row i, in terms that both languages have.
+/// The conditions by which sequences, causal form, window and chunks hide key j from row i, in terms that both
+/// languages have: each is asked only where those before it do not hold.
 [[nodiscard]] std::vector<std::string> hiding_by_position(const Problem& problem);
 /// The problem in plain words, a line each.
 [[nodiscard]] std::vector<std::string> words_of_problem(const Reproducer& reproducer);

@@ -109,7 +109,7 @@ constexpr auto all = std::to_array<ColumnWords>({
     {"of judged", "All judged cases.", "judged"},
     {"enough", "So many would be enough.", "says-little"},
     {"variants", "What the case has that not every kernel knows.", ""},
-    {"causal form", "The causal form, or, without one, where a window's positions are counted from.", ""},
+    {"causal form", "The causal form, or, without one, where positions are counted from.", ""},
     {"heads of k and v", "Whether several heads of q read one head of k and v.", ""},
     {"judged in combination", "Judged cases that have all of it, with such a mask; never: none had.", "judged"},
     {"M \\ N", "Numbers of queries down, of keys across.", ""},

@@ -9,7 +9,6 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/problem/cost.h"
-#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
@@ -117,18 +116,17 @@ std::optional<Case> case_of(const FindingRecord& finding, const std::string& fol
     return std::nullopt;
   }
 }
-/// " window 3 left, alignment bottom-right"; a causal form says the alignment by itself. Of slopes alone the alignment.
+/// " window 3 left, chunks of 4, alignment bottom-right"; a causal form says the alignment by itself. Of slopes alone
+/// the alignment.
 std::string positions_text(const Problem& c) {
-  std::string words;
-  if (has_variant(c, window_variant.name)) {
-    words = " window";
-    if (c.window_left >= 0) words += fmt::format(" {} left{}", c.window_left, c.window_right >= 0 ? "," : "");
-    if (c.window_right >= 0) words += fmt::format(" {} right", c.window_right);
-    if (c.causal == Causal::none) words += ",";
-  }
+  std::vector<std::string> parts;
+  if (c.window_left >= 0) parts.push_back(fmt::format("window {} left", c.window_left));
+  if (c.window_right >= 0)
+    parts.push_back(fmt::format("{}{} right", c.window_left >= 0 ? "" : "window ", c.window_right));
+  if (c.attention_chunk > 0) parts.push_back(fmt::format("chunks of {}", c.attention_chunk));
   if (c.causal == Causal::none && c.alignment != Causal::none)
-    words += fmt::format(" alignment {}", name_of(c.alignment));
-  return words;
+    parts.push_back(fmt::format("alignment {}", name_of(c.alignment)));
+  return fmt::format("{}{}", parts.empty() ? "" : " ", fmt::join(parts, ", "));
 }
 
 /// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".

@@ -56,11 +56,10 @@ bool lists(const Manifest& m, Causal form) {
 
 bool offers_placing(const Manifest& m, const Combination& one) {
   // What counts positions has an alignment without a causal form, too.
-  constexpr std::array positions{window_variant, alibi_variant};
   const auto counts = [&](const Variant& variant) { return one.has_variant(variant.name); };
-  const bool counted = std::ranges::any_of(positions, counts);
+  const bool counted = std::ranges::any_of(positional_variants, counts);
   const auto aligned = [&](Causal form) {
-    return counted && std::ranges::all_of(positions, [&](const Variant& variant) {
+    return counted && std::ranges::all_of(positional_variants, [&](const Variant& variant) {
              const auto terms = m.variants.find(variant.name);
              return !counts(variant) ||
                     (terms != m.variants.end() && std::ranges::count(terms->second.alignment, form) > 0);

@@ -99,6 +99,7 @@ std::string forms_left_out(const Manifest& manifest, DType dtype, const DrawnCou
     if (window->second.left) look("window_left:given", "windows with a left end");
     if (window->second.right) look("window_right:given", "windows with a right end");
   }
+  if (manifest.variants.contains(chunk_variant.name)) look("attention_chunk:given", std::string(chunk_variant.words));
   for (const Variant& variant : variants())
     if ((variant.is_about_sequences || variant.is_about_memory) && manifest.variants.contains(variant.name))
       look(std::string(variant.name) + ":given", std::string(variant.words));

@@ -19,6 +19,8 @@
 // and, where they are given, the arguments of the variants that the manifest lists, their names in camelCase:
 //     windowLeft, windowRight, alignment   of "variants": { "window": {} }; an end that is not given has none. The
 //                                          position of row i is i ('top-left') or i + N - M ('bottom-right')
+//     attentionChunk, alignment            of "chunk": {}: a number C > 0; a row at position p sees keys of its own chunk
+//                                          alone, those j where floor(j/C) is floor(p/C); none where p < 0
 //     qLengths, kvLengths                  of "lengths": {}: tensors [batch], 'i32'; one that is not given is all of M, or N
 //     qStarts, kvStarts                    of "packed": {}: tensors [sequences + 1], 'i32', in a batch of 1
 //     leftPad                              of "left_pad": {}: a tensor [batch], 'i32'; so many first keys are padding
@@ -76,7 +78,8 @@ const KEYS = {
 };
 // The arguments of variants. One that stands in no row here has an argument of its own name.
 const VARIANTS = {
-  window: ['window_left', 'window_right', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
+  window: ['window_left', 'window_right', 'alignment'],
+  chunk: ['attention_chunk', 'alignment'], lengths: ['q_lengths', 'kv_lengths'],
   packed: ['q_starts', 'kv_starts'], left_pad: ['left_pad'],
   paged: ['page_table', 'page_table_v'], append: ['k_new', 'v_new'],
   cache_index: ['cache_index'], sink: ['sink'], softcap: ['softcap'],

@@ -17,10 +17,12 @@ that it has parameters for:
     out_dtype        None, or the dtype of out as a word: "f32"
     window_left, window_right, alignment
                      a row at position p sees keys p - window_left .. p + window_right; -1: that side has no end.
-                     alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window or slopes
+                     alignment "top-left": p = i; "bottom-right": p = i + N - M; None without a window, chunks or slopes
 A function with either end as a parameter is asked for windows, unless the manifest's "variants" says otherwise. It can
 leave alignment out where the manifest lists one alone: "variants": {"window": {"alignment": ["top-left"]}}. Beside a
 causal form alignment is that of the form.
+    attention_chunk  0, or a whole number C > 0: a row at position p sees keys j of its own chunk alone, those with
+                     j // C == p // C, of those that mask, causal form and window show it; none where p < 0
     q_lengths, kv_lengths
                      None, or [batch], int32: the first so many rows and keys of each entry are its own; those behind
                      are padding, and positions, M and N are those of the entry's own lengths
@@ -47,8 +49,9 @@ causal form alignment is that of the form.
                      normalised again, and lse is that of all weights. A keep comes with a p of 0, too
     alibi_slopes     None, or [batch|1, heads], float32: slope*|p - j| is taken from the score of key j in a row at
                      position p, after the scale and a cap, beside a mask. p is as alignment says
-A function with these as parameters is asked for sequences of lengths of their own, padded, packed or in a cache, for
-sinks, for capped scores, for ALiBi slopes and, where it has both keep and dropout_p, for dropout, likewise.
+A function with these as parameters is asked for chunks of keys, for sequences of lengths of their own, padded, packed
+or in a cache, for sinks, for capped scores, for ALiBi slopes and, where it has both keep and dropout_p, for dropout,
+likewise.
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -108,6 +111,7 @@ _KEYS = {
 # argument of its own name.
 _VARIANTS = {
     "window": {"window_left": -1, "window_right": -1, "alignment": None},
+    "chunk": {"attention_chunk": 0, "alignment": None},
     "lengths": {"q_lengths": None, "kv_lengths": None},
     "packed": {"q_starts": None, "kv_starts": None},
     "left_pad": {"left_pad": None},
@@ -471,6 +475,8 @@ def _completed(manifest, attention, multihead):
             served["paged"] = {"two_tables": "page_table_v" in known}
         if {"k_new", "v_new"} <= known.keys() and lengths["keys"]:
             served["append"] = {}
+        if "attention_chunk" in known:
+            served["chunk"] = {}
         if "alibi_slopes" in known:
             served["alibi"] = {"per_batch": True}
         # A rate alone is that of a mask that the function draws itself.
@@ -494,7 +500,7 @@ class Server:
         self.framework = framework
         listed = [argument for name in manifest.get("variants", ()) for argument in _VARIANTS.get(name, (name,))]
         variants = manifest.get("variants", {})
-        placed = [variants[name] for name in ("window", "alibi") if name in variants]
+        placed = [variants[name] for name in ("window", "chunk", "alibi") if name in variants]
         self.alignments = {corner for terms in placed for corner in terms.get("alignment", manifest.get("causal", ()))}
         self.listed = frozenset(listed) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}

@@ -76,8 +76,9 @@ COMMON = {"version": torch.__version__, "mask_conventions": ["post-scale"]}
 KERNELS = {
     "flex": (lambda: flexible(flex.flex_attention), {
         **COMMON, "name": "flex_attention", "dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"],
-        "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                     "sink": {}, "softcap": {},
+        "variants": {"window": {"alignment": ["top-left", "bottom-right"]},
+                     "chunk": {"alignment": ["top-left", "bottom-right"]},
+                     "lengths": {}, "packed": {}, "left_pad": {}, "sink": {}, "softcap": {},
                      # The distance times the slope, in the format of scores.
                      "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
         "arithmetic": {"tanh": {"ulp": 1}},

@@ -34,7 +34,8 @@ enum { /* attest_problem.variants */
        ATTEST_PAGED = 128,
        ATTEST_APPEND = 256,
        ATTEST_CACHE_INDEX = 512,
-       ATTEST_LEFT_PAD = 1024
+       ATTEST_LEFT_PAD = 1024,
+       ATTEST_CHUNK = 2048
 };
 enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
@@ -58,7 +59,7 @@ typedef struct attest_problem {
 
   /* Since 1.1, there when size > offsetof(attest_problem, variants). A member counts only where its bit is set. */
   uint32_t variants; /* ATTEST_WINDOW | ...; only those that the manifest lists */
-  int32_t alignment; /* WINDOW, ALIBI: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i,
+  int32_t alignment; /* WINDOW, CHUNK, ALIBI: what the position p of row i is, ATTEST_CAUSAL_TOP_LEFT: i,
                         ATTEST_CAUSAL_BOTTOM_RIGHT: i + N - M; as causal where that is not ATTEST_CAUSAL_NONE */
   int64_t window_left, window_right; /* WINDOW: keys p - left .. p + right, both inclusive; -1: unbounded */
   attest_tensor q_lengths,
@@ -93,6 +94,8 @@ typedef struct attest_problem {
   attest_tensor alibi_slopes; /* ALIBI: ATTEST_F32 [batch or 1, heads], finite, of either sign: -slope * |p - j| is added
                                  to the score of key j, after the scale, a cap and in the place of a mask or beside
                                  it; masks are then post-scale. p and j count in the row's own sequence */
+  int64_t attention_chunk; /* CHUNK: C >= 1: a row whose position is p sees key j where floor(j / C) = floor(p / C), on
+                              top of the mask, the causal form and a window; none where p < 0 */
 } attest_problem;
 
 typedef struct attest_result {

@@ -83,6 +83,7 @@ class Specification {
         {"mask.boolean-as-additive", boolean_as_additive},
         {"mask.causal-top-left", [](Scope& s, Comparison& c) { causal(s, c, Causal::top_left); }},
         {"mask.window", window},
+        {"mask.chunk", chunk},
         {"mask.causal-bottom-right", [](Scope& s, Comparison& c) { causal(s, c, Causal::bottom_right); }},
         {"mask.all-parts-together", all_parts},
         {"mask.renormalised", renormalised},
@@ -336,6 +337,19 @@ class Specification {
         mask.positions = {.window_left = left, .window_right = right, .alignment = alignment};
         c.same(mattn(p.q, p.k, p.v, p.scale, mask), p.formula(sees).out, "mattn");
       }
+    }
+  }
+  static void chunk(Scope& scope, Comparison& c) {
+    constexpr Index rows = 3, keys = 4, length = 2;
+    for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
+      const Problem p(scope, rows, keys);
+      const auto sees = [&](At i, At j) {
+        const At position = i + static_cast<At>(alignment == Causal::bottom_right ? keys - rows : 0);
+        return position / length == j / length;
+      };
+      Mask<T> mask;
+      mask.positions = {.alignment = alignment, .chunk = length};
+      c.same(mattn(p.q, p.k, p.v, p.scale, mask), p.formula(sees).out, "mattn");
     }
   }
   static void all_parts(Scope& scope, Comparison& c) {

@@ -31,6 +31,13 @@ const functions = {
     out.set([scale, mask === null ? 0 : mask.row(1, 1, 1)[1], causal.charCodeAt(0), maskConvention.charCodeAt(1)]);
     return out;
   },
+  // The same of chunks, and of what counts positions as they do; 0 where there are none.
+  chunks: (problem) => {
+    const { attentionChunk, alignment, windowLeft } = problem;
+    const out = outOf(problem);
+    out.set([attentionChunk ?? 0, alignment?.charCodeAt(0) ?? 0, windowLeft ?? 0]);
+    return out;
+  },
   // The sum of each row of q in f64, as lse.
   lse: ({ q, wantLse }) => {
     if (!wantLse) return q.data;
@@ -66,6 +73,8 @@ if (mode === 'multihead') {
   refuse('there is nothing here to serve');
 } else if (mode.startsWith('appends')) {
   serve(appends(mode === 'appends-early' ? -1 : 0), { dtypes: ['f32'], variants: { lengths: {}, append: {} } });
+} else if (mode === 'chunks') {
+  serve(functions.chunks, { dtypes: ['f32'], variants: { window: {}, chunk: {} } });
 } else if (mode === 'strides') {
   serve(functions.echo, { strides: true });
 } else if (mode === 'shared-memory') {

@@ -92,6 +92,25 @@ TEST_F(NodeAdapter, HandsTheScalarsAndTheMaskOver) {
   }
 }
 
+TEST_F(NodeAdapter, HandsChunksOver) {
+  const auto kernel = adapted("chunks");
+  Case c = attention_case(DType::f32, {2, 2, 2, 3, 4, 4});
+  const auto expect_told = [&](double chunk, char alignment, double left) {
+    const Reply reply = kernel->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+    EXPECT_EQ(reply.out[0], chunk);
+    EXPECT_EQ(reply.out[1], alignment);
+    EXPECT_EQ(reply.out[2], left);
+  };
+  expect_told(0, '\0', 0);
+  c.attention_chunk = 3, c.alignment = Causal::bottom_right;
+  expect_told(3, 'b', 0);
+  c.window_left = 2, c.alignment = Causal::top_left;
+  expect_told(3, 't', 2);
+  // What a manifest does not list is no argument of its function.
+  EXPECT_EQ(adapted("tells")->run(c).status, CallStatus::unsupported);
+}
+
 TEST_F(NodeAdapter, PassesFailuresOnAndGoesOn) {
   const Case c = attention_case(DType::f32, {});
   const auto reply_of = [&](const std::string& mode) {

@@ -478,6 +478,26 @@ TEST(Variants, AreWhatAManifestListsOfThem) {
       UsageError);
 }
 
+TEST(Manifest, SaysHowChunksAreAligned) {
+  const auto chunk = [](std::string_view keys) { return parse(with(keys)).variants.at("chunk"); };
+  EXPECT_EQ(chunk(R"("causal": ["bottom-right"], "variants": {"chunk": {}})").alignment,
+            (std::vector{Causal::bottom_right}));
+  EXPECT_EQ(chunk(R"("variants": {"chunk": {"alignment": ["top-left"]}})").alignment, (std::vector{Causal::top_left}));
+  EXPECT_NE(
+      fault_of(with(R"("variants": {"chunk": {"left": true}})")).find(R"("variants"."chunk": unknown key "left")"),
+      std::string::npos);
+  Case c = plain_case();
+  c.attention_chunk = 2, c.alignment = Causal::bottom_right;
+  const auto why = [&](std::string_view keys) { return why_unsupported(parse(with(keys)), c); };
+  EXPECT_EQ(why(R"("variants": {"window": {}})"), "has the variant chunk; the manifest's variants do not list it");
+  EXPECT_EQ(why(R"("variants": {"chunk": {}})"), "");
+  EXPECT_EQ(why(R"("variants": {"chunk": {"alignment": ["top-left"]}})"),
+            "has chunks of keys aligned bottom-right; the manifest's variants.chunk.alignment lists top-left");
+  c.window_left = 1;
+  EXPECT_EQ(why(R"("variants": {"window": {"excludes": ["chunk"]}, "chunk": {}})"),
+            "has the variant window with chunk; the manifest's variants.window.excludes lists it");
+}
+
 TEST(WhyUnsupported, NamesTheVariant) {
   const auto why = [](std::string_view keys, const Case& c) { return why_unsupported(parse(with(keys)), c); };
   Case c = plain_case();
@@ -488,7 +508,7 @@ TEST(WhyUnsupported, NamesTheVariant) {
             "has a window with a left end; the manifest's variants.window.left is false");
   EXPECT_EQ(why(R"("variants": {"window": {"right": false}})", c), "");
   EXPECT_EQ(why(R"("variants": {"window": {"alignment": ["top-left"]}})", c),
-            "has a window aligned bottom-right; the manifest's variants.window.alignment lists top-left");
+            "has windows aligned bottom-right; the manifest's variants.window.alignment lists top-left");
   EXPECT_EQ(why(R"("variants": {"window": {"requires": ["mask"]}})", c),
             "has the variant window without mask; the manifest's variants.window.requires lists it");
   EXPECT_EQ(why(R"("grouped_query": true, "variants": {"window": {"excludes": ["unequal-lengths"]}})", c),

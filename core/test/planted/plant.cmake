@@ -101,6 +101,10 @@ plant(core/problem/sight.h [[first = ]] [[p - rule.window_left]] [[;]]
   window-exclusive-on-the-left [[p - rule.window_left + 1]])
 plant(core/problem/sight.h [[last = std::min(last, ]] [[p + rule.window_right + 1]] [[);]]
   window-exclusive-on-the-right [[p + rule.window_right]])
+plant(core/problem/sight.h [[const std::int64_t begin = ]] [[p - p % rule.chunk]] [[;]]
+  chunk-of-the-next-position [[p + 1 - (p + 1) % rule.chunk]])
+plant(core/problem/sight.h [[last = p < 0 ? 0 : ]] [[std::min(last, begin + rule.chunk)]] [[;]]
+  chunk-without-an-end [[last]])
 plant(core/definition/mask.h [[if (]] [[j >= covered]] [[) return true;]]
   appended-key-is-causal [[j >= covered && mask.positions.causal == Causal::none]])
 plant(core/definition/mask.h [[pages_[static_cast<std::size_t>(]] [[(batch_ == 1 ? 0 : b) * heads_ + (heads_ == 1 ? 0 : h)]] [[)];]]

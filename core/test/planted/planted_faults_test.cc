@@ -53,6 +53,8 @@ const std::vector<PlantedFault> faults{
     {"bottom-right-is-top-left", "mask.causal-bottom-right"},
     {"window-exclusive-on-the-left", "mask.window"},
     {"window-exclusive-on-the-right", "mask.window"},
+    {"chunk-of-the-next-position", "mask.chunk"},
+    {"chunk-without-an-end", "mask.chunk"},
     {"appended-key-is-causal", "mmhattn.bias-kv"},
     {"pages-transposed", "mmhattn.batch"},
     {"bias-dropped", "projection"},

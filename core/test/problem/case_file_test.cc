@@ -218,17 +218,33 @@ TEST(CaseFile, StatesAWindowUnderAnotherNumber) {
     return fault_of(write_safetensors(without));
   };
   EXPECT_EQ(fault_without("alignment"),
-            "mine: a window is without an alignment; it is \"top-left\" or \"bottom-right\"");
+            "mine: there are windows without an alignment; it is \"top-left\" or \"bottom-right\"");
   EXPECT_THAT(fault_without("window_left"), testing::HasSubstr("\"variants\" is \"window\" and \"attest\" is \"2\""));
   EXPECT_THAT(fault_without("variants"), testing::HasSubstr("it must be \"window\""));
   // A causal form says how a window is aligned.
   f.metadata["causal"] = "top-left";
   EXPECT_EQ(fault_of(write_safetensors(f)),
-            "mine: alignment is bottom-right and causal top-left; a window counts positions as the causal form does");
+            "mine: alignment is bottom-right and causal top-left; windows count positions as the causal form does");
   f.metadata.erase("alignment");
   EXPECT_EQ(decode_case(write_safetensors(f), "mine").alignment, Causal::top_left);
   f.metadata["window_left"] = "-3";
   EXPECT_EQ(fault_of(write_safetensors(f)), "mine: window_left is -3; it must be -1, or from 0 to 2147483647");
+}
+
+TEST(CaseFile, StatesChunksUnderAnotherNumber) {
+  Case c = decode_case(write_safetensors(small()), "mine");
+  c.attention_chunk = 2, c.alignment = Causal::top_left;
+  TensorFile f = read_safetensors(encode_case(c), "mine");
+  EXPECT_EQ(f.metadata.at("attest"), "2");
+  EXPECT_EQ(f.metadata.at("variants"), "chunk");
+  EXPECT_EQ(f.metadata.at("attention_chunk"), "2");
+  EXPECT_EQ(f.metadata.at("alignment"), "top-left");
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
+  f.metadata["attention_chunk"] = "-2";
+  EXPECT_EQ(fault_of(write_safetensors(f)), "mine: attention_chunk is -2; it must be 0, or from 1 to 2147483647");
+  c.window_left = 3;
+  EXPECT_EQ(read_safetensors(encode_case(c), "mine").metadata.at("variants"), "window chunk");
+  EXPECT_EQ(decode_case(encode_case(c), "mine"), c);
 }
 
 TEST(CaseFile, StatesSlopesUnderAnotherNumber) {
@@ -245,7 +261,7 @@ TEST(CaseFile, StatesSlopesUnderAnotherNumber) {
   TensorFile other = f;
   other.metadata.erase("alignment");
   EXPECT_EQ(fault_of(write_safetensors(other)),
-            "mine: alibi_slopes is without an alignment; it is \"top-left\" or \"bottom-right\"");
+            "mine: there are ALiBi slopes without an alignment; it is \"top-left\" or \"bottom-right\"");
   // A causal form says it.
   other.metadata["causal"] = "top-left";
   EXPECT_EQ(decode_case(write_safetensors(other), "mine").alignment, Causal::top_left);

@@ -286,12 +286,13 @@ TEST(Validate, NamesWhatSlopesBreak) {
            });
   expect("alibi_slopes is present beside a pre-scale mask; slopes and masks are added after the scale",
          [](Case& c) { c.mask_convention = MaskConvention::pre_scale; });
-  expect("alibi_slopes is without an alignment; it is \"top-left\" or \"bottom-right\"",
+  expect("there are ALiBi slopes without an alignment; it is \"top-left\" or \"bottom-right\"",
          [](Case& c) { c.alignment = Causal::none; });
-  expect("alignment is bottom-right and causal top-left; alibi_slopes counts positions as the causal form does",
+  expect("alignment is bottom-right and causal top-left; ALiBi slopes count positions as the causal form does",
          [](Case& c) { c.causal = Causal::top_left; });
-  expect("alignment is bottom-right without a window or alibi_slopes; it says where their positions count from",
-         [](Case& c) { c[Slot::alibi_slopes] = Tensor(); });
+  expect(
+      "alignment is bottom-right without any of windows, chunks of keys, ALiBi slopes; it says where their positions count from",
+      [](Case& c) { c[Slot::alibi_slopes] = Tensor(); });
 }
 
 TEST(Validate, NamesWhatMultiheadBreaks) {

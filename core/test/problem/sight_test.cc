@@ -1,6 +1,6 @@
 // What a row sees, beside the predicate that reference_attention.h writes out: every M and N up to 5, every causal
-// form, every kind of mask and every way in which heads and batch entries share one; and every window, both ways
-// aligned, with ends up to 6.
+// form, every kind of mask and every way in which heads and batch entries share one; and every window and every length
+// of chunks, both ways aligned, with ends and lengths up to 6.
 #include "core/problem/sight.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ void for_each_problem(Operation operation, std::int64_t M, std::int64_t N,
   }
 }
 
-/// Windows with and without a causal form, of no mask or one of booleans.
+/// Windows and chunks with and without a causal form, of no mask or one of booleans.
 void for_each_window(const std::function<void(const Case&)>& visit) {
   std::mt19937_64 random(7);
   for (std::int64_t M = 0; M <= most; ++M) {
@@ -64,12 +64,16 @@ void for_each_window(const std::function<void(const Case&)>& visit) {
         for (const Causal alignment : {Causal::top_left, Causal::bottom_right}) {
           for (std::int64_t left = -1; left <= most + 1; ++left) {
             for (std::int64_t right = -1; right <= most + 1; ++right) {
-              c.causal = causal, c.alignment = alignment;
+              c.causal = causal;
               c.window_left = left, c.window_right = right;
-              settle_alignment(c);
               c[Slot::mask] = (left + right) % 3 == 0 ? drawn_mask(MaskOf::booleans, {1, 2, M, N}, random) : Tensor();
-              validate(c);
-              visit(c);
+              for (std::int64_t chunk = 0; chunk <= most + 1; ++chunk) {
+                c.attention_chunk = chunk;
+                c.alignment = alignment;
+                settle_alignment(c);
+                validate(c);
+                visit(c);
+              }
             }
           }
         }
@@ -109,6 +113,28 @@ TEST(Sight, OfAWindowHasBothItsEnds) {
   EXPECT_EQ(sight(far, 0x7ffffffe, 0x7fffffff, 0x7fffffff).last, 0x7fffffff);
 }
 
+TEST(Sight, OfChunksIsTheRowsOwnChunk) {
+  const SightRule rule{.alignment = Causal::bottom_right, .chunk = 4};
+  // Three rows, ten keys: they are at positions 7, 8 and 9.
+  EXPECT_EQ(sight(rule, 0, 3, 10).first, 4);
+  EXPECT_EQ(sight(rule, 0, 3, 10).last, 8);
+  EXPECT_EQ(sight(rule, 1, 3, 10).first, 8);
+  EXPECT_EQ(sight(rule, 1, 3, 10).last, 10);
+  // A row before the keys is in a chunk without one, and so is one behind them.
+  EXPECT_EQ(sight(rule, 0, 5, 4).first, sight(rule, 0, 5, 4).last);
+  EXPECT_EQ(sight(rule, 1, 5, 4).last, 4);
+  const SightRule top{.alignment = Causal::top_left, .chunk = 4};
+  EXPECT_EQ(sight(top, 8, 9, 8).first, sight(top, 8, 9, 8).last);
+  // What else hides keys hides them within the chunk.
+  const SightRule all{.causal = Causal::top_left, .window_left = 1, .alignment = Causal::top_left, .chunk = 4};
+  EXPECT_EQ(sight(all, 4, 9, 9).first, 4);
+  EXPECT_EQ(sight(all, 4, 9, 9).last, 5);
+  EXPECT_EQ(sight(all, 7, 9, 9).first, 6);
+  const SightRule far{.alignment = Causal::top_left, .chunk = 0x7fffffff};
+  EXPECT_EQ(sight(far, 0x7ffffffe, 0x7fffffff, 0x7fffffff).first, 0);
+  EXPECT_EQ(sight(far, 0x7fffffff, 0x7fffffffLL + 1, 0x7fffffffLL + 1).first, 0x7fffffff);
+}
+
 TEST(Alignment, IsThatOfTheCausalFormAndOfWindowsAlone) {
   Problem c;
   c.alignment = Causal::bottom_right;
@@ -141,6 +167,18 @@ TEST(Alignment, IsThatOfSlopesToo) {
   EXPECT_EQ(without_slopes.alignment, Causal::bottom_right);
   for (const std::string_view name : {alibi_variant.name, window_variant.name}) drop_variant(without_both, name);
   EXPECT_EQ(without_both.alignment, Causal::none);
+}
+
+TEST(Alignment, StaysAsLongAsAnythingAsksForIt) {
+  Problem c;
+  c.attention_chunk = 3, c.window_left = 0, c.alignment = Causal::bottom_right;
+  settle_alignment(c);
+  EXPECT_EQ(c.alignment, Causal::bottom_right);
+  drop_variant(c, window_variant.name);
+  EXPECT_EQ(c.alignment, Causal::bottom_right);
+  drop_variant(c, chunk_variant.name);
+  EXPECT_EQ(c.attention_chunk, 0);
+  EXPECT_EQ(c.alignment, Causal::none);
 }
 
 TEST(Slopes, TakeTheDistanceInTheRowsOwnSequence) {

@@ -15,6 +15,7 @@
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/other_sights.h"
 
 namespace attest {
 namespace {
@@ -212,8 +213,8 @@ class SlopeReadings {
   void other_positions() {
     const Causal counted = c_.causal != Causal::none ? c_.causal : c_.alignment;
     const bool from_last = counted == Causal::bottom_right;
-    // What a window sees stays where it is.
-    const bool alone = c_.causal == Causal::none && !has_variant(c_, window_variant.name);
+    // What windows and chunks hide stays where it is.
+    const bool alone = !hides_by_position(c_);
     std::string words = from_last ? "positions of slopes counted from the first keys, without N - M"
                                   : "positions of slopes counted from the last keys, as i + N - M";
     if (alone) {

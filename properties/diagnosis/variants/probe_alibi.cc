@@ -260,6 +260,8 @@ class AlibiProber {
         if (window->second.left) c.window_left = 2;
         if (window->second.right) c.window_right = 3;
       });
+    if (m.variants.contains(chunk_variant.name))
+      beside("chunks", Feature::chunk, [](Case& c) { c.attention_chunk = 3; });
   }
 
   /// Of the definition's scores, or of those to which slope·j is added. What a manifest says is of the latter comes

@@ -16,6 +16,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/sequences.h"
+#include "properties/diagnosis/other_sights.h"
 #include "properties/diagnosis/variants/alibi_misreadings.h"
 #include "properties/diagnosis/variants/cache_misreadings.h"
 
@@ -33,6 +34,7 @@ class Misread {
     else
       whole_batch(), left_pad();
     positions();
+    if (has_variant(c_, chunk_variant.name)) chunks();
     if (c_[Slot::keep].present()) dropout();
     if (has_slopes()) slopes();
   }
@@ -41,9 +43,7 @@ class Misread {
  private:
   [[nodiscard]] bool has_slopes() const { return c_[Slot::alibi_slopes].present(); }
   /// Does a row see keys by its position, or is what is added to scores by it?
-  [[nodiscard]] bool has_positions() const {
-    return c_.causal != Causal::none || has_variant(c_, window_variant.name) || has_slopes();
-  }
+  [[nodiscard]] bool has_positions() const { return hides_by_position(c_) || has_slopes(); }
   /// As many keys to sequence s as that, as far as there are some.
   using Keys = std::function<std::int64_t(std::size_t s, const Sequence& own)>;
 
@@ -175,7 +175,7 @@ class Misread {
 
   void starts() {
     const bool from_the_end = c_.causal == Causal::bottom_right || has_variant(c_, window_variant.name) ||
-                              (has_slopes() && c_.alignment == Causal::bottom_right);
+                              c_.alignment == Causal::bottom_right;
     std::optional<Case> one = without_sequences();
     // Positions from the last key are those of all rows, and not of the rows that are in a sequence.
     if (from_the_end && (*one)[Slot::q_lengths].present()) one.reset();
@@ -196,22 +196,61 @@ class Misread {
     });
   }
 
+  /// What a row of position p of so many keys sees by the rule.
+  static Sight sight_from(SightRule rule, std::int64_t p, std::int64_t keys) {
+    if (rule.causal != Causal::none) rule.causal = Causal::top_left;
+    rule.alignment = Causal::top_left;
+    return sight(rule, p, /*rows=*/0, keys);
+  }
+
   void positions() {
-    if (c_.causal == Causal::none || has_variant(c_, window_variant.name)) return;
+    if (!hides_by_position(c_)) return;
+    const SightRule rule = sight_rule(c_);
+    // Of chunks alone their own readings tell as much.
+    const bool chunks_alone = c_.causal == Causal::none && !has_variant(c_, window_variant.name);
+    const auto add_positions = [&](const char* words, const Shows& shows) {
+      if (chunks_alone) return found_.push_back({words, std::nullopt});
+      add_mask(words, shows);
+    };
+    const Causal counted = c_.causal != Causal::none ? c_.causal : c_.alignment;
+    const std::int64_t keys = keys_of(c_), batch_shift = keys - queries_of(c_);
+    if (counted == Causal::bottom_right && !packed_)
+      add_positions("bottom-right positions counted from the batch's last key, not the sequence's",
+                    [=](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) {
+                      return has_key(own, j) && sight_from(rule, i + batch_shift, own.keys).sees(j - own.first_key);
+                    });
+    const auto among_all = [=](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) {
+      return has_key(own, j) && sight_from(rule, i, keys).sees(j);
+    };
+    if (counted == Causal::top_left && c_[Slot::left_pad].present())
+      add_positions("positions counted from the first key of the padding on the left", among_all);
+    if (packed_) add_positions("the positions of packed tokens were those among all of them", among_all);
+  }
+
+  /// Of chunks that count from elsewhere; all else hides by a sequence's own positions.
+  void chunks() {
+    SightRule rest = sight_rule(c_);
+    const SightRule chunks{.alignment = Causal::top_left, .chunk = std::exchange(rest.chunk, 0)};
+    // With rows and keys of a sequence so many keys further on.
+    using Moved = std::function<std::int64_t(const Sequence& own)>;
+    const auto add_chunks = [&](const char* words, const Moved& rows, const Moved& keys) {
+      add_mask(words, [=, all = keys_of(c_)](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) {
+        const std::int64_t row = i - own.first_query, p = position(rest, row, own.queries, own.keys);
+        return has_key(own, j) && sight(rest, row, own.queries, own.keys).sees(j - own.first_key) &&
+               sight_from(chunks, p + rows(own), all).sees(j - own.first_key + keys(own));
+      });
+    };
+    const Moved none = [](const Sequence&) { return std::int64_t{0}; },
+                first = [](const Sequence& own) { return own.first_key; };
     const std::int64_t batch_shift = keys_of(c_) - queries_of(c_);
-    if (c_.causal == Causal::bottom_right && !packed_)
-      add_mask("bottom-right positions counted from the batch's last key, not the sequence's",
-               [batch_shift](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) {
-                 return has_key(own, j) && j - own.first_key <= i + batch_shift;
-               });
-    if (c_.causal == Causal::top_left && c_[Slot::left_pad].present())
-      add_mask(
-          "positions counted from the first key of the padding on the left",
-          [](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) { return has_key(own, j) && j <= i; });
-    if (packed_)
-      add_mask(
-          "the positions of packed tokens were those among all of them",
-          [](const Sequence& own, std::size_t, std::int64_t i, std::int64_t j) { return has_key(own, j) && j <= i; });
+    if (!packed_ && c_.alignment == Causal::bottom_right)
+      add_chunks(
+          "chunks counted bottom-right positions from the batch's last key, not the sequence's",
+          [=](const Sequence& own) { return batch_shift - (own.keys - own.queries); }, none);
+    if (packed_) add_chunks("chunks counted from the first of all packed keys", first, first);
+    if (!c_[Slot::left_pad].present()) return;
+    add_chunks("chunks counted from the first key of the padding on the left", first, first);
+    add_chunks("chunks counted keys from the first of the padding on the left, and rows from behind it", none, first);
   }
 
   /// What is dropped, by the places of a sequence's rows and keys in it, and not in its batch entry.

@@ -309,7 +309,7 @@ const Property family[] = {
      .needs = "attention, alibi, additive masks",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window chunk lengths packed left_pad sink softcap dropout",
      .hypotheses = slopes_as_mask,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(few).with_later_arguments().with_slopes();
@@ -321,7 +321,7 @@ const Property family[] = {
      .needs = "attention, alibi",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window chunk lengths packed left_pad sink softcap dropout",
      .hypotheses = any_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).with_later_arguments().with_slopes();
@@ -334,7 +334,7 @@ const Property family[] = {
      .needs = "attention, alibi, additive masks",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window lengths left_pad sink softcap dropout",
+     .under = "window chunk lengths left_pad sink softcap dropout",
      .hypotheses = slopes_as_mask,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -352,7 +352,7 @@ const Property family[] = {
      .needs = "attention, alibi",
      .floating_point = "bitwise if batch-invariant",
      .variant = "alibi",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window chunk lengths packed left_pad sink softcap dropout",
      .hypotheses = slopes_of_heads,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(two_heads).with_later_arguments().with_slopes();
@@ -364,7 +364,7 @@ const Property family[] = {
      .needs = "attention, alibi, additive masks, causal",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window lengths packed left_pad softcap dropout",
+     .under = "window chunk lengths packed left_pad softcap dropout",
      .hypotheses = causal_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(few).where(causal).with_later_arguments().with_slopes();
@@ -376,7 +376,7 @@ const Property family[] = {
      .needs = "attention, alibi, lse",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window lengths packed left_pad sink softcap dropout",
+     .under = "window chunk lengths packed left_pad sink softcap dropout",
      .hypotheses = any_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -406,7 +406,7 @@ const Property family[] = {
      .needs = "attention, alibi",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window sink softcap dropout",
+     .under = "window chunk sink softcap dropout",
      .hypotheses = of_the_last_row,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(some_keys).with_slopes().where(from_the_end);

@@ -274,7 +274,7 @@ const Property family[] = {
      .needs = "attention, alibi, causal",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window softcap",
+     .under = "window chunk softcap",
      .hypotheses = causal_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -291,7 +291,7 @@ const Property family[] = {
      .needs = "attention, alibi",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window softcap",
+     .under = "window chunk softcap",
      .hypotheses = slopes_both_ways,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -309,7 +309,7 @@ const Property family[] = {
      .needs = "attention, alibi, causal",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window softcap",
+     .under = "window chunk softcap",
      .hypotheses = steep_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).at_least(1, 2).where(few).where(causal).with_slopes();
@@ -321,7 +321,7 @@ const Property family[] = {
      .needs = "attention, alibi, softcap",
      .floating_point = "bound",
      .variant = "alibi",
-     .under = "window softcap",
+     .under = "window chunk softcap",
      .hypotheses = capped_slopes,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)

@@ -304,7 +304,7 @@ const Property family[] = {
      .needs = "attention, dropout of its own",
      .floating_point = "of κ: chance of a false alarm below 3e^−30; of O and lse: bound",
      .variant = "dropout",
-     .under = "window lengths packed left_pad sink softcap",
+     .under = "window chunk lengths packed left_pad sink softcap",
      .hypotheses = drawn_by_the_kernel,
      .given = [](Draw& draw) -> Case {
        return draw.attention().where(readable).with_later_arguments().with_own_dropout();

@@ -216,10 +216,14 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound; bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
-       return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
+       return draw.attention(period_of_tile_laws)
+           .where(sometimes_causal)
+           .where(at_least_a_key)
+           .with_later_arguments()
+           .of_sequences();
      },
      .check = equals_separate},
     {.name = "varlen.neighbours-dead",
@@ -228,7 +232,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "inside the domain: bitwise if batch-invariant; NaN if ignores-dead-values",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -244,7 +248,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -262,7 +266,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bitwise if batch-invariant, and padding-invariant where they are padded",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_several,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)
@@ -278,7 +282,7 @@ const Property family[] = {
      .needs = "attention, packed, masks",
      .floating_point = "bound",
      .variant = "packed",
-     .under = "window left_pad sink softcap dropout",
+     .under = "window chunk left_pad sink softcap dropout",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -291,7 +295,7 @@ const Property family[] = {
      .needs = "attention, packed and lengths",
      .floating_point = "bound; bitwise if batch-invariant and padding-invariant",
      .variant = "packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_packed,
      .given = [](Draw& draw) -> Case {
        return as_packed(
@@ -305,7 +309,7 @@ const Property family[] = {
      .needs = "attention, lengths",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "lengths",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_padding,
      .given = [](Draw& draw) -> Case {
        return with_padding(draw.attention(period_of_tile_laws)
@@ -321,7 +325,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed, masks",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_bottom_right,
      .given = [](Draw& draw) -> Case {
        return with_unequal_lengths(draw.attention(period_of_tile_laws)
@@ -339,7 +343,7 @@ const Property family[] = {
      .needs = "attention, packed",
      .floating_point = "inside the domain: bitwise if deterministic; NaN if ignores-dead-values",
      .variant = "packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_slack,
      .given = [](Draw& draw) -> Case {
        return as_packed_with_slack(
@@ -352,7 +356,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws).where(sometimes_causal).where(at_least_a_key).of_sequences();
@@ -364,7 +368,7 @@ const Property family[] = {
      .needs = "attention, lengths or packed",
      .floating_point = "bound",
      .variant = "lengths packed",
-     .under = "window left_pad sink softcap dropout alibi",
+     .under = "window chunk left_pad sink softcap dropout alibi",
      .hypotheses = of_sequences,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)

@@ -14,10 +14,6 @@ Local Open Scope ring_scope.
 Section Definitions.
 Variable R : realFieldType.
 
-(** p_i = i, and p_i = i + N - M, which may be negative. *)
-Definition position_top_left M (i : 'I_M) : R := i%:R.
-Definition position_bottom_right M N (i : 'I_M) : R := (i + N)%:R - M%:R.
-
 (** Scores, or a mask, with a slope: hidden where they are. *)
 Definition sloped M N (m : R) (p : 'I_M -> R) (S : 'M[score R]_(M, N)) : 'M[score R]_(M, N) :=
   \matrix_(i, j) omap (fun s => s - m * `|p i - j%:R|) (S i j).
@@ -45,8 +41,11 @@ Local Notation scores := (masked_scores scale post_scale).
 Local Notation Scores := (alibi_scores scale).
 Local Notation Alibi := (alibi e scale).
 Local Notation additive := (additive R).
-Local Notation top_left := (@position_top_left R _).
-Local Notation bottom_right N := (@position_bottom_right R _ N).
+Local Notation top_left := (fun i => (position_top_left i)%:~R : R).
+Local Notation bottom_right N := (fun i => (position_bottom_right N i)%:~R : R).
+
+Lemma bottom_rightE M N (i : 'I_M) : bottom_right N i = (i + N)%:R - M%:R.
+Proof. by rewrite /position_bottom_right rmorphB. Qed.
 
 (** A slope is an entry of the mask. *)
 Lemma alibi_scoresE M N dk m p (B : 'M[score R]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) :
@@ -113,7 +112,7 @@ Theorem alibi_column_form__causal M N i j :
   (additive (causal_top_left M N) i j != hidden -> j%:R <= top_left i) /\
   (additive (causal_bottom_right M N) i j != hidden -> j%:R <= bottom_right N i).
 Proof.
-by rewrite !additive_hidden !mxE /position_top_left /position_bottom_right ler_subr_addr -natrD !ler_nat.
+by rewrite !additive_hidden !mxE bottom_rightE ler_subr_addr -natrD !ler_nat.
 Qed.
 
 (** Hidden keys in front change nothing, counted from the bottom right. *)
@@ -126,7 +125,7 @@ Proof.
 move=> B' p' p; have sl : sloped m p' B' = row_mx (const_mx hidden) (sloped m p B).
   apply/matrixP => i j; rewrite mxE; case: (split_ordP j) => l ->; rewrite ?row_mxEl ?row_mxEr !mxE //=.
   case: (B i l) => [b|] //=; congr (Some (_ - _ * `|_|)).
-  by rewrite /p' /p /position_bottom_right addnCA !(natrD _ n) -addrA opprD addrACA subrr add0r.
+  by rewrite /p' /p !bottom_rightE addnCA !(natrD _ n) -addrA opprD addrACA subrr add0r.
 have none : total e (scores (const_mx hidden : 'M_(M, n)) Q K') =1 fun=> 0.
   by move=> i; rewrite /total big1 // => j _; rewrite !mxE.
 split=> [|i]; last first.
@@ -143,7 +142,7 @@ Theorem alibi_decode M N dk dv m (B : 'M[score R]_(M.+1, N)) (Q : 'M_(M.+1, dk))
     total e (Scores m (bottom_right N) (row ord_max B) (row ord_max Q) K) 0.
 Proof.
 have sl : row ord_max (sloped m (bottom_right N) B) = sloped m (bottom_right N) (row ord_max B).
-  apply/rowP => j; rewrite !mxE /position_bottom_right /= add0n.
+  apply/rowP => j; rewrite !mxE !bottom_rightE /= add0n.
   suff -> : (M + N)%:R - M.+1%:R = N%:R - 1 :> R by [].
   by rewrite -addn1 !natrD opprD addrACA subrr add0r.
 split; first by rewrite !alibiE -sl !rowEsub mattn_rowsub.
@@ -206,7 +205,7 @@ Theorem alibi_geometric__causal M N (i : 'I_M) :
 Proof.
 split=> iN; split=> //; first by move=> j; rewrite mxE.
 - by rewrite ltn_subLR // ltn_add2r.
-- by rewrite natrB.
+- by rewrite bottom_rightE natrB.
 by move=> j; rewrite mxE leq_subRL // addnC.
 Qed.
 

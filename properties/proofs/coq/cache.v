@@ -2,7 +2,7 @@
 
 From Coq Require Import Lia.
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
-From Attest Require Import definitions basics masked causal varlen.
+From Attest Require Import definitions basics masked causal shown varlen.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -87,13 +87,8 @@ Theorem cache_capacity M N more n dk dv (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (K' : 
     (n <= N)%N ->
   MAttn (additive (cached M (N + more) n)) Q (col_mx K K') (col_mx V V') = MAttn (additive (cached M N n)) Q K V.
 Proof.
-move=> nN; have upE d (A : 'M[R]_(N, d)) (A' : 'M_(more, d)) : rowsub (@lshift N more) (col_mx A A') = A.
-  by apply/matrixP => i j; rewrite mxE col_mxEu.
-rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@lshift N more)); first 1 last.
-- exact: lshift_inj.
-- move=> i j; case: (split_ordP j) => k ->; rewrite ?codom_f // => _.
-  by rewrite !mxE /= ltnNge (leq_trans nN) ?leq_addr.
-by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
+move=> nN; rewrite tail_deleted => [|i j]; last by rewrite mxE /= ltnNge (leq_trans nN) ?leq_addr.
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** Taken back to n, a cache is one of these tokens alone, whatever is left in the slots behind ... *)

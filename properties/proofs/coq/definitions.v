@@ -105,6 +105,10 @@ Definition causal_bottom_right M N : 'M[bool]_(M, N) := \matrix_(i, j) (j + M <=
 
 End Masks.
 
+(** Where row i stands by either alignment, for arguments that ask: p = i, and p = i + N - M, which may be negative. *)
+Definition position_top_left M (i : 'I_M) : int := i%:Z.
+Definition position_bottom_right M N (i : 'I_M) : int := (i + N)%:Z - M%:Z.
+
 Section Blocks.
 Variable R : realFieldType.
 

@@ -2,7 +2,7 @@
     has them at the places of its entries, a packed one after another; inner is what mask, causal form and window show. *)
 
 From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
-From Attest Require Import definitions basics masked causal.
+From Attest Require Import definitions basics masked causal shown.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -19,18 +19,6 @@ Variables (R : realFieldType) (e : exponential R) (scale : R) (conv : convention
 Local Notation MAttn := (mattn e scale conv).
 Local Notation additive := (additive R).
 
-(** Rows that see no other keys than those that g lists. *)
-Lemma part_alone M N m n dk dv (f : 'I_m -> 'I_M) (g : 'I_n -> 'I_N) (A : 'M[bool]_(M, N)) (Q : 'M_(M, dk))
-    (K : 'M_(N, dk)) (V : 'M_(N, dv)) :
-    injective g -> (forall i j, A (f i) j -> j \in codom g) ->
-  rowsub f (MAttn (additive A) Q K V) =
-  MAttn (additive (\matrix_(i, j) A (f i) (g j))) (rowsub f Q) (rowsub g K) (rowsub g V).
-Proof.
-move=> g_inj Ag; rewrite -mattn_rowsub -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ g) //; last first.
-  by move=> i j; rewrite !mxE => jg; case: ifP => // /Ag; rewrite (negPf jg).
-by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
-Qed.
-
 (** Each sequence is as if it were alone: s has the queries f and the keys g. *)
 Theorem varlen_equals_separate M N m n dk dv (sq : 'I_M -> option nat) (sk : 'I_N -> option nat) s (f : 'I_m -> 'I_M)
     (g : 'I_n -> 'I_N) (inner : 'M[bool]_(M, N)) (Q : 'M_(M, dk)) (K : 'M_(N, dk)) (V : 'M_(N, dv)) :
@@ -38,7 +26,7 @@ Theorem varlen_equals_separate M N m n dk dv (sq : 'I_M -> option nat) (sk : 'I_
   rowsub f (MAttn (additive (together sq sk inner)) Q K V) =
   MAttn (additive (\matrix_(i, j) inner (f i) (g j))) (rowsub f Q) (rowsub g K) (rowsub g V).
 Proof.
-move=> g_inj fs gs; rewrite (part_alone _ _ _ g_inj) => [|i j]; last first.
+move=> g_inj fs gs; rewrite (part_alone _ _ _ _ _ _ g_inj) => [|i j]; last first.
   by rewrite mxE fs /= eq_sym gs => /andP[].
 apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE fs /=.
 by rewrite eq_sym gs codom_f.
@@ -61,7 +49,7 @@ Theorem varlen_order M N dk dv sq sk (inner : 'M[bool]_(M, N)) (pi : 'S_M) (sigm
     (rowsub sigma K) (rowsub sigma V) =
   rowsub pi (MAttn (additive (together sq sk inner)) Q K V).
 Proof.
-rewrite (part_alone _ _ _ (@perm_inj _ sigma)) => [|i j _]; last by rewrite -(permKV sigma j) codom_f.
+rewrite (part_alone _ _ _ _ _ _ (@perm_inj _ sigma)) => [|i j _]; last by rewrite -(permKV sigma j) codom_f.
 by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
@@ -73,7 +61,7 @@ Theorem varlen_empty_sequences M N m n dk dv sq sk t (f : 'I_m -> 'I_M) (g : 'I_
     (rowsub g V) =
   rowsub f (MAttn (additive (together sq sk inner)) Q K V).
 Proof.
-move=> g_inj ft gt; rewrite (part_alone _ _ _ g_inj) => [|i j].
+move=> g_inj ft gt; rewrite (part_alone _ _ _ _ _ _ g_inj) => [|i j].
   by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 rewrite mxE => /and3P[_ /eqP ij _]; apply: contraT => /gt jt.
 by move: (ft i); rewrite ij jt eqxx.
@@ -132,13 +120,8 @@ Theorem varlen_slack M N n dk dv sq sk (inner : 'M[bool]_(M, N + n)) (Q : 'M_(M,
   MAttn (additive (together sq sk inner)) Q (col_mx K K') (col_mx V V') =
   MAttn (additive (together sq (sk \o @lshift N n) (\matrix_(i, j) inner i (lshift n j)))) Q K V.
 Proof.
-move=> none; have upE d (A : 'M[R]_(N, d)) (A' : 'M_(n, d)) : rowsub (@lshift N n) (col_mx A A') = A.
-  by apply/matrixP => i j; rewrite mxE col_mxEu.
-rewrite -[LHS](@mattn_gather_inj _ e scale conv _ _ _ _ _ (@lshift N n)); first 1 last.
-- exact: lshift_inj.
-- move=> i j; case: (split_ordP j) => k ->; rewrite ?codom_f // => _.
-  by rewrite !mxE none; case: (sq i).
-by rewrite !upE; apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
+move=> none; rewrite tail_deleted => [|i j]; last by rewrite mxE none; case: (sq i).
+by apply: eq_mattn => //; apply/matrixP => i j; rewrite !mxE.
 Qed.
 
 (** One sequence is the plain call. *)

@@ -21,6 +21,11 @@ bool has_packed(const Case& c) {
   return has_variant(c, packed_variant.name);
 }
 
+/// Nothing but a causal form hides keys by their position.
+bool has_a_form_alone(const Case& c, Causal causal) {
+  return c.causal == causal && !has_variant(c, window_variant.name) && !has_variant(c, chunk_variant.name);
+}
+
 /// Other sequences in the place of those asked for, where there are some.
 Spoilt::Fault sequences_asked(std::function<void(Case&)> change) {
   return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
@@ -116,7 +121,7 @@ std::vector<WrongKernel> mistaken_sequences() {
        })},
       {"counts positions from the padding on the left",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-         if (!c[Slot::left_pad].present() || c.causal != Causal::top_left || has_variant(c, window_variant.name))
+         if (!c[Slot::left_pad].present() || !has_a_form_alone(c, Causal::top_left))
            return kernel.run(c, output, want_lse);
          Case other = with_positions_as_mask(c, /*boolean=*/true);
          for (std::int64_t e = 0; e < other.mask().elements(); ++e) {
@@ -144,7 +149,7 @@ std::vector<WrongKernel> mistaken_sequences() {
       {"counts positions from the batch's last key",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          const std::int64_t shift = keys_of(c) - queries_of(c);
-         if (!has_lengths(c) || c.causal != Causal::bottom_right || shift < 0 || has_variant(c, window_variant.name))
+         if (!has_lengths(c) || !has_a_form_alone(c, Causal::bottom_right) || shift < 0)
            return kernel.run(c, output, want_lse);
          Case other = c;
          other.causal = Causal::none;

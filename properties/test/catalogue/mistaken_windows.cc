@@ -4,63 +4,18 @@
 #include <utility>
 
 #include "core/problem/fields.h"
-#include "core/problem/selection.h"
 #include "core/problem/sight.h"
-#include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {
 namespace {
 
-bool has_window(const Case& c) {
-  return has_variant(c, window_variant.name);
-}
-
 /// Another window in the place of the one asked for, where there is one.
 Spoilt::Fault window_asked(std::function<void(Case&)> change) {
-  return [change = std::move(change)](Kernel& kernel, Case c, DType output, bool want_lse) {
-    if (has_window(c)) change(c);
-    settle_alignment(c);
-    return kernel.run(c, output, want_lse);
-  };
+  return variant_asked(window_variant, std::move(change));
 }
 void forget(Case& c) {
   drop_variant(c, window_variant.name);
-}
-
-/// The answer, of output and log-sum-exp, made of the right one and of the one without the window.
-Spoilt::Fault window_answered(std::function<double(double right, double without)> out,
-                              std::function<double(double right, double without)> lse) {
-  return [out = std::move(out), lse = std::move(lse)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-    Reply reply = kernel.run(c, output, want_lse);
-    if (!has_window(c) || reply.status != CallStatus::ok) return reply;
-    Case plain = c;
-    forget(plain);
-    const Reply other = kernel.run(plain, output, want_lse);
-    reply.out = mapped(reply.out, [&](std::int64_t e, double old) { return out(old, other.out[e]); });
-    if (reply.lse.present())
-      reply.lse = mapped(reply.lse, [&](std::int64_t e, double old) { return lse(old, other.lse[e]); });
-    return reply;
-  };
-}
-
-/// In rows that the predicate chooses by what they see.
-Spoilt::Fault rows_answered(std::function<bool(const Case&, const Sight&)> chosen,
-                            std::function<double(double old)> value) {
-  return [chosen = std::move(chosen), value = std::move(value)](Kernel& kernel, const Case& c, DType output,
-                                                                bool want_lse) {
-    Reply reply = kernel.run(c, output, want_lse);
-    if (!has_window(c) || reply.status != CallStatus::ok) return reply;
-    const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
-    reply.out = mapped(reply.out, [&](std::int64_t e, double old) {
-      return chosen(c, sight(sight_rule(c), e / dv % M, M, keys_of(c))) ? value(old) : old;
-    });
-    return reply;
-  };
-}
-
-double first_of(double right, double) {
-  return right;
 }
 
 }  // namespace
@@ -117,56 +72,23 @@ std::vector<WrongKernel> mistaken_windows() {
          if (c.window_left < 0) c.window_left = 0, c.window_right = 0;
        })},
       {"weighs keys outside of windows a little",
-       window_answered([](double right, double without) { return right + 0.01 * (without - right); }, first_of)},
-      {"counts keys outside of windows in lse", window_answered(first_of, [](double, double all) { return all; })},
+       variant_answered(
+           window_variant, [](double right, double without) { return right + 0.01 * (without - right); },
+           right_answer)},
+      {"counts keys outside of windows in lse",
+       variant_answered(window_variant, right_answer, [](double, double all) { return all; })},
       {"lowers lse by how wide windows are",
-       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-         Reply reply = kernel.run(c, output, want_lse);
-         if (has_window(c) && reply.status == CallStatus::ok && reply.lse.present())
-           reply.lse = mapped(reply.lse, [&](std::int64_t, double old) {
-             return old - static_cast<double>(c.window_left + c.window_right);
-           });
-         return reply;
-       }},
+       lse_lowered(window_variant, [](const Case& c) { return static_cast<double>(c.window_left + c.window_right); })},
       {"lowers lse by 2 under windows of more than a key",
-       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-         Reply reply = kernel.run(c, output, want_lse);
-         if (c.window_left + c.window_right > 0 && reply.status == CallStatus::ok && reply.lse.present())
-           reply.lse = mapped(reply.lse, [](std::int64_t, double old) { return old - 2; });
-         return reply;
-       }},
-      {"answers 0 outside of the keys",
-       rows_answered([](const Case&, const Sight& seen) { return seen.first == seen.last; },
-                     [](double) { return 0.0; })},
-      {"answers 1 outside of the keys",
-       rows_answered([](const Case&, const Sight& seen) { return seen.first == seen.last; },
-                     [](double) { return 1.0; })},
+       lse_lowered(window_variant, [](const Case& c) { return c.window_left + c.window_right > 0 ? 2.0 : 0.0; })},
+      {"answers 0 outside of the keys", rows_answered(window_variant, sees_nothing, [](double) { return 0.0; })},
+      {"answers 1 outside of the keys", rows_answered(window_variant, sees_nothing, [](double) { return 1.0; })},
       {"answers NaN behind a hidden block",
-       rows_answered([](const Case&, const Sight& seen) { return seen.first >= 16; }, [](double) { return nan; })},
+       rows_answered(window_variant, begins_behind_a_block, [](double) { return nan; })},
       {"answers half behind a hidden block",
-       rows_answered([](const Case&, const Sight& seen) { return seen.first >= 16; },
-                     [](double old) { return old / 2; })},
-      {"answers otherwise beside rows without a key",
-       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-         Reply reply = kernel.run(c, output, want_lse);
-         if (!has_window(c) || reply.status != CallStatus::ok) return reply;
-         const std::int64_t M = queries_of(c);
-         bool any = false;
-         for (std::int64_t i = 0; i < M; ++i) {
-           const Sight seen = sight(sight_rule(c), i, M, keys_of(c));
-           any = any || seen.first == seen.last;
-         }
-         if (any) reply.out = mapped(reply.out, [](std::int64_t, double old) { return old + 1; });
-         return reply;
-       }},
-      {"adds what keys outside of windows hold",
-       [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-         Reply reply = kernel.run(c, output, want_lse);
-         if (!has_window(c) || reply.status != CallStatus::ok || c.v().elements() == 0) return reply;
-         const double first = c.v()[0], last = c.v()[c.v().elements() - 1];
-         reply.out = mapped(reply.out, [&](std::int64_t, double old) { return old + 0.01 * (first - last); });
-         return reply;
-       }},
+       rows_answered(window_variant, begins_behind_a_block, [](double old) { return old / 2; })},
+      {"answers otherwise beside rows without a key", risen_beside_empty_rows(window_variant)},
+      {"adds what keys outside of windows hold", with_a_trace_of_the_ends(window_variant)},
   };
 }
 

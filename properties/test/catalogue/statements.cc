@@ -54,6 +54,7 @@ std::string draws(const Property& p) {
     range("B", e.batch), range("H", e.heads);
     if (c.operation == Operation::attention) range("KV", e.kv_heads);
     range("M", e.queries), range("N", e.keys), range("N-M", e.keys - e.queries), range("dk", e.dk), range("dv", e.dv);
+    if (c.attention_chunk > 0) range("chunks", (e.keys + c.attention_chunk - 1) / c.attention_chunk);
     if (c.operation == Operation::multihead)
       range("c_q", e.c_q), range("c_k", e.c_k), range("c_v", e.c_v), range("d_o", e.d_o);
     const Tensor& mask = c.mask();
@@ -71,7 +72,8 @@ std::string draws(const Property& p) {
     if (c.provenance.strides.has_value()) forms.insert("strides");
     if (c.window_left >= 0) forms.insert("window:left");
     if (c.window_right >= 0) forms.insert("window:right");
-    if (c.alignment != Causal::none) forms.insert(fmt::format("window:{}", name_of(c.alignment)));
+    if (c.alignment != Causal::none)
+      forms.insert(fmt::format("{}:{}", c.attention_chunk > 0 ? "chunk" : "window", name_of(c.alignment)));
     if (c[Slot::q_lengths].present()) forms.insert("lengths:queries");
     if (c[Slot::kv_lengths].present()) forms.insert("lengths:keys");
     for (const Slot slot : {Slot::left_pad, Slot::page_table, Slot::page_table_v, Slot::cache_index})

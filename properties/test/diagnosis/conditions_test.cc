@@ -66,6 +66,40 @@ TEST(Conditions, OfWindows) {
               ElementsAre("a window aligned bottom-right and M != N"));
 }
 
+TEST(Conditions, OfChunks) {
+  using testing::Contains, testing::ElementsAre, testing::IsSupersetOf, testing::Not;
+  const auto has_chunks = [](const Case& c) { return c.attention_chunk > 0; };
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_chunks(c); }), ElementsAre("chunks"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_chunks(c) && c.causal == Causal::none; }),
+              ElementsAre("chunks and no causal form"));
+  EXPECT_THAT(words_of([&](const Case& c, std::int64_t) { return has_chunks(c) && masked(c); }),
+              ElementsAre("chunks beside a mask"));
+  Case c =
+      test::attention_of({.queries = 3, .keys = 6}, [](Slot, const Shape& shape) { return Tensor(DType::f32, shape); });
+  EXPECT_THAT(traits_of(c).words, Contains("no chunks"));
+  EXPECT_THAT(traits_of(c).words, Not(Contains("chunks")));
+  c.alignment = Causal::bottom_right;
+  const auto traits_at = [&](std::int64_t chunk) {
+    c.attention_chunk = chunk;
+    return traits_of(c).words;
+  };
+  EXPECT_THAT(traits_at(1),
+              IsSupersetOf({"chunks", "chunks of one key", "chunks and no mask", "chunks and more than one query",
+                            "chunks of fewer than N keys", "chunks that no tile of 16 ends with",
+                            "chunks aligned bottom-right", "chunks aligned bottom-right and M != N"}));
+  EXPECT_THAT(traits_at(3), Not(Contains("chunks of one key")));
+  EXPECT_THAT(traits_at(3), Not(Contains("chunks of which the last is not full")));
+  EXPECT_THAT(traits_at(5), Contains("chunks of which the last is not full"));
+  EXPECT_THAT(traits_at(6), Contains("chunks of N keys or more"));
+  EXPECT_THAT(traits_at(32), Not(Contains("chunks that no tile of 16 ends with")));
+  c.window_left = 1, c.causal = Causal::bottom_right;
+  c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1});
+  c[Slot::kv_lengths] = Tensor(DType::i32, {1}, std::vector<double>{4});
+  EXPECT_THAT(traits_at(2), IsSupersetOf({"chunks beside a window", "chunks beside a causal form",
+                                          "chunks beside sequences of lengths of their own", "slopes beside chunks"}));
+  EXPECT_THAT(traits_at(2), Not(Contains("chunks and more queries than keys")));
+}
+
 TEST(Conditions, OfSoftcaps) {
   using testing::ElementsAre;
   const auto capped = [](const Case& c) { return c.softcap > 0; };

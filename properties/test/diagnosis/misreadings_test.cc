@@ -135,6 +135,33 @@ TEST(Misreadings, BesideWindows) {
   EXPECT_THAT(beside_windows("fault:mean-of-values"), Contains("all keys weighed the same, hidden ones too"));
 }
 
+TEST(Misreadings, OfChunks) {
+  const auto of_chunks = [](std::string_view fault) { return misread(fault, DType::f32, 12, "chunk.equals-mask"); };
+  EXPECT_THAT(of_chunks("fault:chunk-read-as-window"),
+              Contains("a row saw its own key and the C - 1 before it, as in a window"));
+  EXPECT_THAT(of_chunks("fault:chunk-boundary-one-early"),
+              Contains("a row were in the chunk of the key behind its own, that of (p + 1) / C"));
+  EXPECT_THAT(of_chunks("fault:chunk-boundary-one-late"),
+              Contains("a row were in the chunk of the key before its own, that of (p - 1) / C"));
+  EXPECT_THAT(of_chunks("fault:chunk-start-exclusive"), Contains("a row did not see the first key of its chunk"));
+  EXPECT_THAT(of_chunks("fault:chunk-end-inclusive"), Contains("a row saw the first key behind its chunk, too"));
+  EXPECT_THAT(of_chunks("fault:chunk-without-a-right-end"), Contains("a row saw all keys behind its chunk, too"));
+  EXPECT_THAT(of_chunks("fault:chunk-made-causal"),
+              Contains("a row saw nothing of its chunk behind its own key, as under a causal form"));
+  EXPECT_THAT(of_chunks("fault:chunk-by-a-mask-of-bits"),
+              Contains("a chunk began at p & ~(C - 1), which is right of a C that is a power of 2"));
+  EXPECT_THAT(of_chunks("fault:chunk-ignored-without-mask"), Contains("there were no chunks"));
+  EXPECT_THAT(of_chunks("fault:chunk-top-left-for-bottom-right"),
+              Contains("positions in chunks counted from the first keys, without N - M"));
+  EXPECT_THAT(of_chunks("fault:chunk-bottom-right-for-top-left"),
+              Contains("positions in chunks counted from the last keys, as i + N - M"));
+  const auto beside_others = [](std::string_view fault) { return misread(fault, DType::f32, 12, "chunk.intersects"); };
+  EXPECT_THAT(beside_others("fault:chunk-drops-the-causal-form"), Contains("there were no causal form"));
+  EXPECT_THAT(beside_others("fault:chunk-replaces-the-window"), Contains("there were no window"));
+  EXPECT_THAT(beside_others("fault:chunk-replaces-the-mask"), Contains("the mask were not there"));
+  EXPECT_THAT(beside_others("fault:chunk-ignored-beside-a-window"), Contains("there were no chunks"));
+}
+
 TEST(Misreadings, OfBatchEntriesColumnsAndWeights) {
   EXPECT_THAT(misread("fault:third-batch-reads-second"),
               ElementsAre("batch entry 2 (counted from 0) read the keys and values of the one before"));

@@ -53,7 +53,7 @@ TEST(ProbeAlibi, FindsARightKernelRight) {
          {"slopes, top-left", "slopes, bottom-right", "slopes beside a causal form, top-left",
           "slopes beside a causal form, bottom-right", "slopes of any sign, and of 0",
           "slopes of every batch entry's own", "slopes beside an additive mask", "slopes beside a boolean mask",
-          "slopes beside a softcap", "slopes beside a sink", "slopes beside a window"}) {
+          "slopes beside a softcap", "slopes beside a sink", "slopes beside a window", "slopes beside chunks"}) {
       EXPECT_EQ(answer_to(probed, question).found, as_meant) << id << ", " << question;
       EXPECT_EQ(answer_to(probed, question).evidence, "") << id;
     }
@@ -193,6 +193,7 @@ TEST(ProbeAlibi, TellsWhatTheyDoNotGoWith) {
             (Features{Feature::additive_mask, Feature::bool_mask}));
   EXPECT_EQ(excluded([](const Case& c) { return c[Slot::sink].present(); }), Features{Feature::sink});
   EXPECT_EQ(excluded([](const Case& c) { return has_variant(c, window_variant.name); }), Features{Feature::window});
+  EXPECT_EQ(excluded([](const Case& c) { return c.attention_chunk > 0; }), Features{Feature::chunk});
 
   // FlashInfer's order.
   const Probed capped_last = asked([](Case& c) {

@@ -13,6 +13,7 @@ namespace attest {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -56,6 +57,37 @@ TEST(RightNearby, IsWithoutASoftcap) {
   Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
   c.softcap = 2;
   EXPECT_THAT(right_nearby(halved, c), Contains("no softcap"));
+}
+
+TEST(RightNearby, IsWithoutAWindowOrChunks) {
+  Tampered wrong = asked_otherwise([](Case& c) {
+    if (c.window_left >= 0) ++c.window_left;
+    if (c.attention_chunk > 0) ++c.attention_chunk;
+  });
+  Case windowed = test::one_query(DType::f32, {1}, {0, 3, 1}, {1, 2, 4});
+  windowed.alignment = Causal::bottom_right;
+  Case chunked = windowed;
+  windowed.window_left = 0;
+  // The last of three keys by itself; in chunks of 3 there are all.
+  chunked.attention_chunk = 2;
+  EXPECT_THAT(right_nearby(wrong, windowed), AllOf(Contains("no window"), Not(Contains("no chunks"))));
+  EXPECT_THAT(right_nearby(wrong, chunked), AllOf(Contains("no chunks"), Not(Contains("no window"))));
+  Case both = chunked;
+  both.window_left = 1;
+  EXPECT_THAT(right_nearby(wrong, both), Not(AnyOf(Contains("no window"), Contains("no chunks"))))
+      << "it is wrong about either";
+}
+
+/// One that stands alone stands elsewhere.
+TEST(RightNearby, TakesNoQueryAloneWherePositionsCount) {
+  Tampered shifted = answered_otherwise(each_out([](double x) { return x == 1 ? 2 : x; }));
+  Case c;
+  c[Slot::q] = Tensor(DType::f32, {1, 1, 3, 1});
+  c[Slot::k] = Tensor(DType::f32, {1, 1, 3, 1});
+  c[Slot::v] = Tensor(DType::f32, {1, 1, 3, 1}, std::vector<double>{5, 7, 1});
+  c.attention_chunk = 1, c.alignment = Causal::top_left;
+  // Alone the last query would see the first key.
+  EXPECT_THAT(right_nearby(shifted, c), AllOf(Contains("M=2"), Not(Contains("the wrong query alone"))));
 }
 
 TEST(RightNearby, IsWithoutDropout) {

@@ -46,6 +46,7 @@ struct Shown {
   std::string arguments = {};  ///< of the property
   MemoryLayout keys = MemoryLayout::row_major;
   std::int64_t left = -1, right = -1;  ///< of the window
+  std::int64_t chunk = 0;              ///< keys to a chunk; 0: there are none
   Causal alignment = Causal::none;
   std::vector<double> q_lengths{}, kv_lengths{};  ///< of its sequences; none: there are no such lengths
   std::vector<double> left_pad{};                 ///< of its sequences; none: there is none
@@ -287,6 +288,35 @@ const Shown shown[] = {
      .arguments = "i=0 poison=1",
      .left = 50,
      .alignment = bottom_right},
+    // chunk tiles
+    {.fault = "first-tile-of-chunk-not-masked",
+     .sizes = {.queries = 1, .keys = 100, .dk = 4, .dv = 2},
+     .chunk = 80,
+     .alignment = bottom_right},
+    {.fault = "last-tile-of-chunk-rounded-down",
+     .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2},
+     .chunk = 100,
+     .alignment = top_left},
+    {.fault = "chunk-tiles-from-the-last-row",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .chunk = 20,
+     .alignment = bottom_right},
+    {.fault = "chunk-tiles-to-the-last-rows-key",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .chunk = 40,
+     .alignment = top_left},
+    {.fault = "chunk-of-the-tiles-first-row",
+     .sizes = {.queries = 64, .keys = 64, .dk = 4, .dv = 2},
+     .chunk = 20,
+     .alignment = top_left},
+    {.fault = "chunk-rounded-up-to-the-tile",
+     .sizes = {.queries = 16, .keys = 64, .dk = 4, .dv = 2},
+     .chunk = 10,
+     .alignment = top_left},
+    {.fault = "chunk-ignored-in-parts",
+     .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2},
+     .chunk = 150,
+     .alignment = bottom_right},
     // sequence tiles
     {.fault = "key-lengths-ignored",
      .sizes = {.batch = 2, .queries = 2, .keys = 40, .dk = 4, .dv = 2},
@@ -440,7 +470,7 @@ Case case_of(const Shown& one, DType dtype) {
   Case c = test::attention_of(one.sizes, [&](Slot, const Shape& shape) { return test::filled(dtype, shape, next); });
   c.scale = inverse_root(one.sizes.dk);
   c.causal = one.causal;
-  c.window_left = one.left, c.window_right = one.right, c.alignment = one.alignment;
+  c.window_left = one.left, c.window_right = one.right, c.attention_chunk = one.chunk, c.alignment = one.alignment;
   const auto whole = [](const std::vector<double>& numbers) {
     return Tensor(DType::i32, {std::ssize(numbers)}, numbers);
   };
@@ -573,22 +603,22 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfSixteenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfSeventeenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
-    const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
-                         fault.kind == FaultKind::windows || fault.kind == FaultKind::sequences ||
-                         fault.kind == FaultKind::sinks || fault.kind == FaultKind::softcaps ||
-                         fault.kind == FaultKind::dropout || fault.kind == FaultKind::alibi;
+    const bool of_rows =
+        fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers || fault.kind == FaultKind::windows ||
+        fault.kind == FaultKind::chunks || fault.kind == FaultKind::sequences || fault.kind == FaultKind::sinks ||
+        fault.kind == FaultKind::softcaps || fault.kind == FaultKind::dropout || fault.kind == FaultKind::alibi;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 16U);
+  EXPECT_EQ(kinds.size(), 17U);
 }
 
 }  // namespace

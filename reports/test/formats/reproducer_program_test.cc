@@ -7,6 +7,7 @@
 #include <fstream>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/test/cases.h"
@@ -108,7 +109,36 @@ TEST(ReproducerScript, IsOfTheCallOfALawAndReadsNoHiddenNumber) {
   EXPECT_THAT(said_by_c(folder, "x"), Says("attest saw nan, right 2 (Attest: 2)"));
 }
 
-/// What the script computes by itself is what Attest proved, only where it hides what the window hides.
+/// What the script computes by itself is what Attest proved, only where it hides what the case hides.
+void expect_hides(Case c, const std::string& words, const std::string& condition) {
+  SCOPED_TRACE(words);
+  const fake::Folder folder;
+  c.scale = 1;
+  c.provenance.property = "attention.oracle";
+  save_case(c, folder / "case.safetensors");
+  for (const char* file : {"x.py", "x.c"})
+    expect_status(folder, std::string("$attest replay case.safetensors --kernel fault:all-zeros --script ") + file, 1);
+  for (const char* file : {"x.py", "x.c"}) EXPECT_THAT(read_file(folder / file), Says(words, condition));
+  const std::string said = said_by_python(folder, "x");
+  static const std::regex both(R"re(right (\S+) \(Attest: (\S+)\))re");
+  int compared = 0;
+  for (std::sregex_iterator at(said.begin(), said.end(), both), end; at != end; ++at, ++compared)
+    EXPECT_NEAR(std::stod((*at)[1]), std::stod((*at)[2]), 1e-9) << said;
+  EXPECT_GT(compared, 0) << said;
+  EXPECT_THAT(said_by_c(folder, "x"), Says("WRONG"));
+  // Where it is off, C's own answer is not believed.
+  call_in_c(folder / "x.c", "(float)exact(b, h, i, d)");
+  EXPECT_THAT(said_by_c(folder, "x", 0), NeverSays("WRONG"));
+}
+
+/// So many rows and keys, and numbers that differ from one to the next.
+Case steps_of(std::int64_t queries, std::int64_t keys) {
+  double last = 0;
+  return test::attention_of({.queries = queries, .keys = keys}, [&](Slot, const Shape& shape) {
+    return test::filled(DType::f32, shape, [&] { return last = last > 6 ? 0.5 : last + 0.75; });
+  });
+}
+
 TEST(ReproducerScript, HidesWhatAWindowHides) {
   struct Window {
     std::int64_t left, right;
@@ -124,32 +154,36 @@ TEST(ReproducerScript, HidesWhatAWindowHides) {
       {1, widest, Causal::bottom_right, "where -1 <= j - (i + N - M) <= 2147483647\n", "i + N - M - j > 1"},
       {widest, 1, Causal::top_left, "where -2147483647 <= j - i <= 1\n", "j - i > 1"},
       {1, -1, Causal::bottom_right, "where -1 <= j - (i + N - M)\n", "j > i + N - M", Causal::bottom_right}};
-  double last = 0;
   for (const Window& window : windows) {
-    SCOPED_TRACE(window.words);
-    const fake::Folder folder;
-    Case c = test::attention_of({.queries = 3, .keys = 5}, [&](Slot, const Shape& shape) {
-      return test::filled(DType::f32, shape, [&] { return last = last > 6 ? 0.5 : last + 0.75; });
-    });
-    c.scale = 1, c.causal = window.causal;
+    Case c = steps_of(3, 5);
+    c.causal = window.causal;
     c.window_left = window.left, c.window_right = window.right, c.alignment = window.alignment;
-    c.provenance.property = "attention.oracle";
-    save_case(c, folder / "case.safetensors");
-    for (const char* file : {"x.py", "x.c"})
-      expect_status(folder, std::string("$attest replay case.safetensors --kernel fault:all-zeros --script ") + file,
-                    1);
-    for (const char* file : {"x.py", "x.c"})
-      EXPECT_THAT(read_file(folder / file), Says(window.words, window.condition));
-    const std::string said = said_by_python(folder, "x");
-    static const std::regex both(R"re(right (\S+) \(Attest: (\S+)\))re");
-    int compared = 0;
-    for (std::sregex_iterator at(said.begin(), said.end(), both), end; at != end; ++at, ++compared)
-      EXPECT_NEAR(std::stod((*at)[1]), std::stod((*at)[2]), 1e-9) << said;
-    EXPECT_GT(compared, 0) << said;
-    EXPECT_THAT(said_by_c(folder, "x"), Says("WRONG"));
-    // Where it is off, C's own answer is not believed.
-    call_in_c(folder / "x.c", "(float)exact(b, h, i, d)");
-    EXPECT_THAT(said_by_c(folder, "x", 0), NeverSays("WRONG"));
+    expect_hides(std::move(c), window.words, window.condition);
+  }
+}
+
+TEST(ReproducerScript, HidesWhatIsInOtherChunks) {
+  struct Chunks {
+    std::int64_t length, queries;
+    Causal alignment;
+    std::string words, condition;
+    Causal causal = Causal::none;
+  };
+  const Chunks all[] = {
+      {2, 3, Causal::top_left,
+       "chunks of 2 keys from the top left: row i sees key j where floor(j / 2) = floor(i / 2)\n",
+       "j - j % 2 != i - i % 2"},
+      {3, 3, Causal::bottom_right,
+       "chunks of 3 keys from the bottom right: row i sees key j where floor(j / 3) = floor((i + N - M) / 3)\n",
+       "j - j % 3 != i + N - M - (i + N - M) % 3"},
+      {3, 3, Causal::bottom_right, "floor((i + N - M) / 3)\n", "j > i + N - M", Causal::bottom_right},
+      {0x7fffffff, 3, Causal::bottom_right, "chunks of 2147483647 keys", "j - j % 2147483647 != "},
+      // The first rows are before the keys.
+      {4, 7, Causal::bottom_right, "floor((i + N - M) / 4)\n", "i + N - M < 0"}};
+  for (const Chunks& chunks : all) {
+    Case c = steps_of(chunks.queries, 5);
+    c.causal = chunks.causal, c.attention_chunk = chunks.length, c.alignment = chunks.alignment;
+    expect_hides(std::move(c), chunks.words, chunks.condition);
   }
 }
 

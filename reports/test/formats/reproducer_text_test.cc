@@ -40,8 +40,11 @@ struct Asked {
   Shape keep{};  ///< of what says which weights are kept; of no axis: nothing does
   double dropout_p = 0;
   Shape slopes{};                   ///< of ALiBi slopes; of no axis: there are none
-  Causal alignment = Causal::none;  ///< of slopes without a causal form
+  Causal alignment = Causal::none;  ///< of slopes and chunks without a causal form
   bool lengths = false;             ///< the second entry has a row and two keys less
+  std::int64_t chunk = 0;           ///< of how many keys one is; 0: there are none
+  std::int64_t window_left = -1;    ///< beside chunks
+  bool padded = false;              ///< one key is before the first entry's own, and none before the second's
 };
 
 Case problem_of(const Asked& asked) {
@@ -68,15 +71,15 @@ Case problem_of(const Asked& asked) {
     for (std::int64_t e = 0; e < c[Slot::keep].elements(); ++e) c[Slot::keep].set(e, e % 7 < 4 ? 1.0 : 0.0);
     c.dropout_p = asked.dropout_p;
   }
-  if (asked.slopes.rank() > 0) {
-    c[Slot::alibi_slopes] = numbers(DType::f32, asked.slopes, 29);
-    c.alignment = asked.alignment;
-    settle_alignment(c);
-  }
+  if (asked.slopes.rank() > 0) c[Slot::alibi_slopes] = numbers(DType::f32, asked.slopes, 29);
+  c.attention_chunk = asked.chunk, c.window_left = asked.window_left;
+  c.alignment = asked.alignment;
+  settle_alignment(c);
   if (asked.lengths) {
     c[Slot::q_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 2});
     c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{5, 3});
   }
+  if (asked.padded) c[Slot::left_pad] = Tensor(DType::i32, {2}, std::vector<double>{1, 0});
   return c;
 }
 
@@ -160,7 +163,24 @@ INSTANTIATE_TEST_SUITE_P(
               .slopes = {2, 4}},
         Asked{.name = "sloped_and_capped", .softcap = 0.875, .slopes = {1, 4}, .alignment = Causal::bottom_right},
         Asked{.name = "sloped_with_lengths", .slopes = {2, 4}, .alignment = Causal::bottom_right, .lengths = true},
-        Asked{.name = "sloped_with_lengths_causal", .causal = Causal::top_left, .slopes = {1, 4}, .lengths = true}),
+        Asked{.name = "sloped_with_lengths_causal", .causal = Causal::top_left, .slopes = {1, 4}, .lengths = true},
+        Asked{.name = "chunked", .alignment = Causal::top_left, .chunk = 2},
+        Asked{.name = "chunked_from_the_bottom_right", .alignment = Causal::bottom_right, .chunk = 2},
+        // The first row is before the keys, and the chunk that C would round it to is that of the others.
+        Asked{.name = "chunked_before_the_keys", .keys = 2, .alignment = Causal::bottom_right, .chunk = 2},
+        Asked{.name = "chunked_by_more_than_all_keys", .alignment = Causal::bottom_right, .chunk = 0x7fffffff},
+        Asked{.name = "chunked_beside_a_causal_form_and_a_window",
+              .causal = Causal::bottom_right,
+              .mask = 'b',
+              .mask_shape = {2, 4, 3, 5},
+              .chunk = 3,
+              .window_left = 1},
+        Asked{.name = "chunked_and_sloped", .slopes = {2, 4}, .alignment = Causal::bottom_right, .chunk = 3},
+        Asked{.name = "chunked_with_lengths_behind_padding",
+              .alignment = Causal::bottom_right,
+              .lengths = true,
+              .chunk = 2,
+              .padded = true}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

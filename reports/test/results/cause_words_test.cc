@@ -66,6 +66,18 @@ TEST(CauseWords, StateAWindowASoftcapAndDropout) {
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
 }
 
+TEST(CauseWords, StateChunks) {
+  Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("chunks")));
+  c.attention_chunk = 4, c.alignment = Causal::bottom_right;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 chunks of 4, alignment bottom-right  q=1"));
+  c.window_left = 3;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest,
+              HasSubstr("dk=1 window 3 left, chunks of 4, alignment bottom-right  q=1"));
+  c.window_left = -1, c.causal = Causal::bottom_right;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal bottom-right chunks of 4  q=1"));
+}
+
 TEST(CauseWords, StateSlopesAndWhereTheyCountFrom) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{0.25});

@@ -256,6 +256,17 @@ TEST(FormsLeftOut, AreTheEndsOfWindowsThatAManifestLists) {
   EXPECT_THAT(left_out(R"({"right": false})", {}), Says("windows with a left end: no case judged"));
 }
 
+TEST(FormsLeftOut, AreTheChunksThatAManifestLists) {
+  const auto left_out = [](std::string_view variants, const DrawnCounts& drawn) {
+    const Manifest m =
+        parse_manifest(fmt::format(R"({{"name": "k", "dtypes": ["f32"], "variants": {{{}}}}})", variants), "mine");
+    return forms_left_out(m, DType::f32, drawn, {{{Outcome::skipped, refusal}, 300}});
+  };
+  EXPECT_THAT(left_out(R"("chunk": {})", {}), Says("chunks of keys: no case judged"));
+  EXPECT_EQ(left_out(R"("chunk": {})", {{"attention_chunk:given", 40}}), "");
+  EXPECT_EQ(left_out("", {}), "");
+}
+
 TEST(FormsLeftOut, KeepAKernelFromBeingCalledHeld) {
   const char* const manifest = R"({"name": "k", "dtypes": ["f32"], "causal": ["bottom-right"]})";
   const Summary summary = summarise(journal_of({{"p", tally_of(200, 300)}}, manifest), "");

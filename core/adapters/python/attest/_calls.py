@@ -9,7 +9,8 @@ from typing import Optional
 from attest._windows import Window, inclusive_numbers
 
 LAYOUTS = ("bhsd", "bshd", "thd")
-WINDOW = ["window_left", "window_right", "alignment"]
+WINDOW = ["window_left", "window_right"]
+CHUNK = ["attention_chunk"]
 SEQUENCES = ["q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad"]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 
@@ -44,6 +45,7 @@ class Call:
     lse: Optional[str] = None  # a truth value, with which the log-sum-exps come second
     alignment: str = "top-left"  # what the causal form means where M and N differ
     window: Optional[Window] = None
+    chunk: Optional[str] = None  # a number of keys, 0 for none, counted as `window` counts
     lengths: tuple = ()  # what lengths of queries and of keys are called
 
 
@@ -214,8 +216,10 @@ def adapted(function, call):
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None,
-               dropout_p=0.0, alibi_slopes=None, want_lse=False):  # fmt: skip
+               dropout_p=0.0, alibi_slopes=None, attention_chunk=0, want_lse=False):  # fmt: skip
         given = {call.softcap: softcap} if softcap else {}
+        if attention_chunk:
+            given[call.chunk] = attention_chunk
         if alibi_slopes is not None:
             given[call.slopes] = arrays.there(of_heads(alibi_slopes))
         if call.lse and want_lse:
@@ -251,6 +255,8 @@ def adapted(function, call):
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
     names = [name for name, has in offered.items() if has]
     names += WINDOW if call.window else []
+    names += CHUNK if call.chunk else []
+    names += ["alignment"] if call.window or call.chunk else []
     names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
     names += ["keep", "dropout_p"] if call.keep else []
     names += ["alibi_slopes"] if call.slopes else []
@@ -290,8 +296,9 @@ def _places(q, k, lengths, starts, left_pad, from_last):
     return number_q, position_q, number_k, position_k
 
 
-def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None), starts=(None, None), left_pad=None):
-    """Sequences and a window as FlexAttention has them: a function of positions, which may be those of attest."""
+def _block_mask(q, k, left, right, chunk, alignment, causal="none", lengths=(None, None), starts=(None, None),
+                left_pad=None):  # fmt: skip
+    """Sequences, a window and chunks as FlexAttention has them: a function of positions, which may be attest's."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     queries, keys = q.shape[2], k.shape[2]
@@ -303,6 +310,8 @@ def _block_mask(q, k, left, right, alignment, causal="none", lengths=(None, None
     def shows(b, h, i, j):
         ahead = position_k[b, j] - position_q[b, i]
         seen = (number_q[b, i] == number_k[b, j]) & (ahead >= -left) & (ahead <= right)
+        if chunk:  # rounded down, so that a position before the keys is in a chunk without any
+            seen = seen & (position_q[b, i] // chunk == position_k[b, j] // chunk)
         return seen & (ahead <= 0) if causal != "none" else seen
 
     return create_block_mask(shows, q.shape[0], None, queries, keys, device=q.device)
@@ -336,7 +345,7 @@ def flexible(function):
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None,
-               softcap=0.0, alibi_slopes=None):  # fmt: skip
+               softcap=0.0, alibi_slopes=None, attention_chunk=0):  # fmt: skip
         import torch
 
         if sink is not None and q.dtype in (torch.float16, torch.bfloat16):
@@ -364,10 +373,10 @@ def flexible(function):
         plain = mask is None and not softcap and alibi_slopes is None and (causal == "none" or sequences)
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
         if sequences:
-            given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment, causal, (q_lengths, kv_lengths),
-                                              (q_starts, kv_starts), left_pad)  # fmt: skip
-        elif max(window_left, window_right) >= 0:
-            given["block_mask"] = _block_mask(q, k, window_left, window_right, alignment)
+            given["block_mask"] = _block_mask(q, k, window_left, window_right, attention_chunk, alignment, causal,
+                                              (q_lengths, kv_lengths), (q_starts, kv_starts), left_pad)  # fmt: skip
+        elif max(window_left, window_right) >= 0 or attention_chunk:
+            given["block_mask"] = _block_mask(q, k, window_left, window_right, attention_chunk, alignment)
         if sink is None:
             return function(q, k, v, **given)
         out, lse = _with_lse(function, q, k, v, given)
@@ -375,5 +384,5 @@ def flexible(function):
         above = lse - sink.to(lse.dtype)[None, :, None]
         return out * torch.where(torch.isneginf(sink)[None, :, None], 1, torch.sigmoid(above))[..., None].to(out.dtype)
 
-    names = ["mask", "scale", "causal", *WINDOW, *SEQUENCES, "sink", "softcap", "alibi_slopes"]
+    names = ["mask", "scale", "causal", *WINDOW, *CHUNK, "alignment", *SEQUENCES, "sink", "softcap", "alibi_slopes"]
     return with_signature(called, name_of(function), names)

@@ -35,7 +35,8 @@ def _places():
         # What is packed, or asked by a function of its own, is no problem of arrays alone. PyTorch's math path is what
         # scaled_dot_product_attention calls below Python.
         others = ("flex_attention", "_scaled_dot_product_attention_math")
-        if row.layout in ("bhsd", "bshd") and row.name not in others and hasattr(module, row.name):
+        function = getattr(module, row.name, None)
+        if row.layout in ("bhsd", "bshd") and row.name not in others and function is not None and row.exists(function):
             yield module, row.name
 
 
@@ -145,7 +146,8 @@ def capture(model=None, *, most: int = 32, functions: Optional[Iterable[Tuple[An
     most       calls kept of each function, chosen at random, however many there are; inputs and output of each are copied, on
                the device that they are on. A call that is not kept costs a comparison
     functions  (module, name) pairs to observe instead of those that attest knows: scaled_dot_product_attention of torch,
-               dot_product_attention of JAX, flash_attn_func. Whoever imported a function by itself before is not seen
+               dot_product_attention of JAX, flash_attn_func of FlashAttention 2 and 3. Whoever imported a function by
+               itself before is not seen
 
     A call with dropout by a mask that nobody is given, or with anything else that changes the problem in a way attest does
     not know, is not kept: `left_out` says why. Calls that a compiler traced are no calls; they are not seen. Raises

@@ -14,8 +14,8 @@ from attest._problem import Problem, manifest_for
 
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
 _SCALARS = (
-    "scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "alignment", "softcap",
-    "dropout_p", "dropout_seed",
+    "scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "attention_chunk",
+    "alignment", "softcap", "dropout_p", "dropout_seed",
 )  # fmt: skip
 
 
@@ -29,7 +29,8 @@ class Case:
     scale, causal, mask_convention  as in attest.exact
     operation  "attention" or "multihead"; heads is of the latter
     window_left, window_right  as in attest.exact, of a case that has a window
-    alignment  as in attest.exact, of a case that has a window or ALiBi slopes; else None
+    attention_chunk  as in attest.exact; 0 of a case without chunks
+    alignment  as in attest.exact, of a case that has a window, chunks or ALiBi slopes; else None
     softcap    as in attest.exact; 0 of a case without one
     dropout_p  as in attest.exact, of a case whose tensors have a keep; else 0
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
@@ -46,6 +47,7 @@ class Case:
     heads: Optional[int]
     window_left: int
     window_right: int
+    attention_chunk: int
     alignment: Optional[str]
     softcap: float
     dropout_p: float
@@ -84,6 +86,8 @@ class Case:
             named["mask_convention"] = self.mask_convention
         if max(self.window_left, self.window_right) >= 0:
             named.update(window_left=self.window_left, window_right=self.window_right)
+        if self.attention_chunk:
+            named["attention_chunk"] = self.attention_chunk
         if self.alignment is not None:
             named["alignment"] = self.alignment
         if self.softcap:
@@ -156,6 +160,7 @@ def _case_of(request, metadata, tensors):
         heads=int(said["heads"]) if said["op"] == "multihead" else None,
         window_left=int(said.get("window_left", -1)),
         window_right=int(said.get("window_right", -1)),
+        attention_chunk=int(said.get("attention_chunk", 0)),
         alignment=said.get("alignment"),
         softcap=float(said.get("softcap", 0)),
         dropout_p=float(said.get("dropout_p", 0)),
@@ -225,7 +230,8 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows, caps, slopes, lengths and other variants are drawn where it lists them
+              for whoever calls it. Windows, chunks, caps, slopes, lengths and other variants are drawn where it lists
+              them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

@@ -66,8 +66,9 @@ def check(
     arguments   further words for attest check
     options     every other option of attest check by its name: fail_fast=True, baseline="run", shape=[(1, 8, 2, 64, 200, 64)]
 
-    torch.nn.functional.scaled_dot_product_attention, FlexAttention's flex_attention, jax.nn.dot_product_attention and
-    flash_attn's flash_attn_func, flash_attn_varlen_func and flash_attn_with_kvcache are known: they need no other argument.
+    torch.nn.functional.scaled_dot_product_attention, FlexAttention's flex_attention, jax.nn.dot_product_attention,
+    flash_attn's flash_attn_func, flash_attn_varlen_func and flash_attn_with_kvcache, and the first two of
+    FlashAttention 3 (flash_attn_interface) are known: they need no other argument.
 
     Returns a Result: the run's summary.json as a dict, with verdict, causes, tolerances and folder. Raises AssertionError
     where a property is violated, or where nothing was violated and something could not be decided: at most 25 lines that

@@ -151,6 +151,7 @@ def exact(
     keep=None,
     dropout_p: float = 0.0,
     alibi_slopes=None,
+    attention_chunk: int = 0,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -170,8 +171,8 @@ def exact(
     layout     "bhsd", or "bshd": tokens before heads, in q, k, v and what comes back
     window_left, window_right  a query at position p sees keys p - window_left to p + window_right, both inclusive; -1: that
                side has no end
-    alignment  what the position of query i is where there is a window, or slopes: "top-left" (default): i; "bottom-right":
-               i + N - M; as causal where that is given
+    alignment  what the position of query i is where there is a window, chunks or slopes: "top-left" (default): i;
+               "bottom-right": i + N - M; as causal where that is given
     q_lengths, kv_lengths  [batch], whole numbers: the first so many queries and keys of each entry are its own (default: all),
                and positions, M and N are those; what is behind them is padding, which has no answer
     q_starts, kv_starts  [sequences + 1], whole numbers from 0: the batch is 1, and sequence s has the tokens from start[s] to
@@ -195,6 +196,9 @@ def exact(
     alibi_slopes  [heads] or [batch, heads] of float32: slope·|p - j| is taken from the score of key j in a row at position p,
                after the scale and a cap, beside a mask, which is post-scale. p is what alignment says, i or i + N - M, and
                both count in the row's own sequence
+    attention_chunk  C > 0: a query at position p sees keys of its own chunk alone, those j with j // C == p // C, of
+               those that mask, causal form and window show it; none where p < 0. p is what alignment says (default 0:
+               there are no chunks)
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -207,7 +211,7 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -288,6 +292,7 @@ def allclose(
     keep=None,
     dropout_p: float = 0.0,
     alibi_slopes=None,
+    attention_chunk: int = 0,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -305,7 +310,7 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Callable, Optional
 
-from attest._calls import Call, adapted, flexible, of_heads, with_dropout_mask
+from attest._calls import Call, adapted, flexible, of_heads, parameters_of, with_dropout_mask
 from attest._windows import FLASH, JAX, Window
 
 # Sums of 16-bit inputs in f32, weights rounded to the input's dtype: that is the default, and as tight as documents are.
@@ -24,7 +24,7 @@ class Known:
     gpu: bool = False  # runs on one alone
     window: Optional[Window] = None  # what its window is called and means
     lengths: tuple = ()  # what lengths of queries and of keys are called
-    exists: Callable = lambda: True  # as it is known here; an earlier version may lack what its manifest lists
+    exists: Callable = lambda function: True  # as it is known here; an earlier version may lack what its manifest lists
 
 
 def _called(call):
@@ -55,7 +55,21 @@ _FLASH_MANIFEST = {
 }  # fmt: skip
 
 
-def _takes_a_dropout_mask():
+# Another package, of which hopper/flash_attn_interface.py is the module: no slopes, and chunks, which hopper/mask.h
+# counts from the bottom right, as windows. -inf is the log-sum-exp of a row without a key (hopper/softmax.h).
+_FLASH_3 = replace(_FLASH, slopes=None, chunk="attention_chunk")
+_FLASH_3_MANIFEST = {
+    **{key: value for key, value in _FLASH_MANIFEST.items() if key != "lse_convention"},
+    "variants": {"window": {"alignment": ["bottom-right"]}, "chunk": {"alignment": ["bottom-right"]}, "softcap": {}},
+}
+
+
+def _has_chunks(function):
+    """Not in the first releases of FlashAttention 3, which return the log-sum-exp unasked, too."""
+    return {"attention_chunk", "return_attn_probs"} <= set(parameters_of(function) or ())
+
+
+def _takes_a_dropout_mask(function):
     """Since PyTorch 2.0, and heads in groups since 2.5; 1.13 has a function of the same name without."""
     import torch
 
@@ -108,8 +122,9 @@ _TABLE = (
         "bhsd",
         flexible,
         {"dtypes": ["f64", "f32", "f16", "bf16"], "causal": ["top-left"], "grouped_query": True,
-         "variants": {"window": {"alignment": ["top-left", "bottom-right"]}, "lengths": {}, "packed": {}, "left_pad": {},
-                      "sink": {}, "softcap": {},
+         "variants": {"window": {"alignment": ["top-left", "bottom-right"]},
+                      "chunk": {"alignment": ["top-left", "bottom-right"]},
+                      "lengths": {}, "packed": {}, "left_pad": {}, "sink": {}, "softcap": {},
                       "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
          # torch.tanh: 1 ulp on a CPU, 2 on a GPU, where it is CUDA's tanhf.
          "arithmetic": {"tanh": {"ulp": 2.5}},
@@ -155,6 +170,28 @@ _TABLE = (
         gpu=True,
         window=FLASH,
     ),
+    Known(
+        "flash_attn_interface",
+        "flash_attn_func",
+        "torch",
+        "bshd",
+        _called(_FLASH_3),
+        _FLASH_3_MANIFEST,
+        gpu=True,
+        window=FLASH,
+        exists=_has_chunks,
+    ),
+    Known(
+        "flash_attn_interface",
+        "flash_attn_varlen_func",
+        "torch",
+        "thd",
+        _called(replace(_FLASH_3, layout="thd")),
+        {**_FLASH_3_MANIFEST, "variants": {**_FLASH_3_MANIFEST["variants"], "packed": {}}},
+        gpu=True,
+        window=FLASH,
+        exists=_has_chunks,
+    ),
 )  # fmt: skip
 
 
@@ -162,7 +199,7 @@ def known(function):
     """The row of a function, or None."""
     for row in _TABLE:
         module = sys.modules.get(row.module)
-        if module is not None and getattr(module, row.name, None) is function and row.exists():
+        if module is not None and getattr(module, row.name, None) is function and row.exists(function):
             return row
     return None
 

@@ -14,17 +14,18 @@ import random
 
 from attest import _service
 from attest._known import known
-from attest._problem import LAYOUTS, Problem, cap_of, rate_of
+from attest._problem import LAYOUTS, Problem, cap_of, chunk_of, rate_of
 
 _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
-_SOFTCAP = "softcap"
+_SOFTCAP, _CHUNK = "softcap", "attention_chunk"
 _WINDOW = ("window_left", "window_right", "alignment")
 _TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep", "alibi_slopes")
 _KEEP, _RATE, _SLOPES = "keep", "dropout_p", "alibi_slopes"
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
-_NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training")
+_NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training",
+            "num_splits", "pack_gqa", "sm_margin")  # fmt: skip
 # Of functions that are not written in Python nothing says how their arguments are called.
 _POSITIONAL = {"scaled_dot_product_attention": ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")}
 
@@ -60,14 +61,14 @@ class Kept:
         def named(known_names):
             return next((rest[name] for name in known_names if rest.get(name) is not None), None)
 
-        placed = any(name in defaults for name in (*_WINDOW[:2], _SLOPES))
+        placed = any(name in defaults for name in (*_WINDOW[:2], _CHUNK, _SLOPES))
         named_by_contract = tuple(name for name in _WINDOW if name in defaults) if placed else ()
         # By the contract's names, where the function has them; lengths by its own, too.
         tensors = {name: name for name in _TENSORS if name in defaults}
         if _RATE not in defaults:
             tensors.pop(_KEEP, None)  # of another meaning
         tensors.update(zip(lengths, _TENSORS))
-        expected = {*_MASKS, *_SCALES, *_CAUSAL, _SOFTCAP, *_NEUTRAL, *named_by_contract, *tensors}
+        expected = {*_MASKS, *_SCALES, *_CAUSAL, _SOFTCAP, _CHUNK, *_NEUTRAL, *named_by_contract, *tensors}
         expected.update([window.name] if window else ())
         # Without what is kept a rate says that the function alone knows what it drops.
         drops = _KEEP in tensors and rest.get(_KEEP) is not None
@@ -84,8 +85,9 @@ class Kept:
         causal, mask = named(_CAUSAL), named(_MASKS)
         self.given = {"scale": named(_SCALES), "mask": None if mask is None else _copy(mask), "layout": layout}
         self.given["causal"] = causal if isinstance(causal, str) else alignment if causal else "none"
-        # A model's own cap may be what its function has where nothing is said.
-        self.given["softcap"] = cap_of(rest.get(_SOFTCAP, defaults.get(_SOFTCAP)))
+        # A model's own cap and chunks may be what its function has where nothing is said.
+        self.given[_SOFTCAP] = cap_of(rest.get(_SOFTCAP, defaults.get(_SOFTCAP)))
+        self.given[_CHUNK] = chunk_of(rest.get(_CHUNK, defaults.get(_CHUNK)))
         if drops:
             self.given[_RATE] = rate_of(rest.get(_RATE, defaults.get(_RATE)))
         self.given.update({name: rest[name] for name in named_by_contract if rest.get(name) is not None})
@@ -96,7 +98,7 @@ class Kept:
         is_causal = self.given["causal"] != "none"
         corner = self.given.setdefault("alignment", None if is_causal else alignment)
         if is_causal and corner not in (None, self.given["causal"]):
-            raise ValueError(f"a call is causal, {self.given['causal']}, and has a window that is {corner}")
+            raise ValueError(f"a call is causal, {self.given['causal']}, and has positions that are {corner}")
         self.inputs = [_copy(array) for array in (q, k, v)]
         self.found, self.where = None, where
 
@@ -213,13 +215,13 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
               known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
               as attest.exact has them, flash_attn's window_size and JAX's local_window_size, and so are q_lengths,
-              kv_lengths, q_starts, kv_starts, sink, softcap and alibi_slopes, keep and dropout_p, and JAX's
-              query_seq_lengths and key_value_seq_lengths. A call with anything else that is not neutral (dropout by a mask
-              of the function's own, another's window) is not kept, and `left_out` says why
+              kv_lengths, q_starts, kv_starts, sink, softcap, attention_chunk and alibi_slopes, keep and dropout_p, and
+              JAX's query_seq_lengths and key_value_seq_lengths. A call with anything else that is not neutral (dropout
+              by a mask of the function's own, another's window) is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
-    causal    what the causal form means where it is a truth value, and what the positions of a window, or of slopes, count
-              from where nothing says it, if the function is not known
+    causal    what the causal form means where it is a truth value, and what the positions of a window, of chunks or of
+              slopes count from where nothing says it, if the function is not known
 
     Raises ValueError where an argument is wrong. Source: reservoirs by Vitter 1985 and Li 1994; kernel-interface.md, "Case
     files".

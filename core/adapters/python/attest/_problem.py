@@ -21,23 +21,35 @@ def _one_of(value, known, name):
     raise AttestError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
 
 
-def _window(left, right, alignment, causal, slopes):
-    """What a case file says of a window and of positions; nothing where the window has no end and there are no slopes."""
-    ends = {}
-    for name, end in (("window_left", left), ("window_right", right)):
-        try:
-            ends[name] = -1 if end is None else operator.index(end)
-        except TypeError:
-            ends[name] = -2
-        if ends[name] < -1:
-            raise AttestError(f"{name} is {end!r}; it must be a whole number of keys, or -1 for no end")
+def _keys(number, name, none, said):
+    """A whole number of keys, or `none`, of which people hear `said`."""
+    try:
+        keys = none if number is None else operator.index(number)
+    except TypeError:
+        keys = none - 1
+    if keys < none:
+        raise AttestError(f"{name} is {number!r}; it must be a whole number of keys, or {none} for {said}")
+    return keys
+
+
+def chunk_of(attention_chunk):
+    """C as a number; 0 where keys are in no chunks."""
+    return _keys(attention_chunk, "attention_chunk", 0, "none")
+
+
+def _by_position(left, right, chunk, alignment, causal, slopes):
+    """What a case file says of a window, of chunks and of positions; nothing where nothing asks for these."""
+    ends = {name: _keys(end, name, -1, "no end") for name, end in (("window_left", left), ("window_right", right))}
+    given = {name: str(end) for name, end in ends.items() if end >= 0}
+    length = chunk_of(chunk)
+    if length:
+        given["attention_chunk"] = str(length)
     if alignment is not None:
         _one_of(alignment, ALIGNMENTS, "alignment")
-    if max(ends.values()) < 0 and not slopes:
+    if not given and not slopes:
         return {}
     if causal != "none" and alignment not in (None, causal):
         raise AttestError(f"alignment is {alignment!r} and causal {causal!r}; a row has one position")
-    given = {name: str(end) for name, end in ends.items() if end >= 0}
     where = causal if causal != "none" else alignment or "top-left"
     return {**given, "alignment": where}
 
@@ -88,7 +100,8 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0, alibi_slopes=None):  # fmt: skip
+                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0, alibi_slopes=None,
+                 attention_chunk=0):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -128,7 +141,8 @@ class Problem:
             "causal": _CAUSAL[_one_of(causal, tuple(_CAUSAL), "causal")],
             "mask_convention": _one_of(mask_convention, _CONVENTIONS, "mask_convention"),
         }
-        window = _window(window_left, window_right, alignment, self.metadata["causal"], alibi_slopes is not None)
+        placed = _by_position(window_left, window_right, attention_chunk, alignment, self.metadata["causal"],
+                              alibi_slopes is not None)  # fmt: skip
         given = {"q_lengths": q_lengths, "kv_lengths": kv_lengths, "q_starts": q_starts, "kv_starts": kv_starts,
                  "left_pad": left_pad, "page_table": page_table, "page_table_v": page_table_v,
                  "cache_index": cache_index}  # fmt: skip
@@ -137,9 +151,10 @@ class Problem:
         adds = mask is not None and self.tensors["mask"][0] != "BOOL"
         if cap and adds and mask_convention == "pre-scale":
             raise AttestError(f"softcap is {cap:g} beside a pre-scale mask; a mask is added to a capped score, after the scale")
-        scalars = {**window, **({"softcap": repr(cap)} if cap else {}), **({"dropout_p": repr(rate)} if rate else {})}
-        has_window = "window_left" in window or "window_right" in window
-        variants = ["window"] * has_window + ["softcap"] * bool(cap) + ["dropout"] * (keep is not None)
+        scalars = {**placed, **({"softcap": repr(cap)} if cap else {}), **({"dropout_p": repr(rate)} if rate else {})}
+        has = {"window": "window_left" in placed or "window_right" in placed, "chunk": "attention_chunk" in placed,
+               "softcap": cap, "dropout": keep is not None}  # fmt: skip
+        variants = [name for name, is_there in has.items() if is_there]
         variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
             self.metadata.update(scalars, attest="2", variants=" ".join(variants))

@@ -35,7 +35,7 @@ def inclusive_numbers(left, right, queries, keys):
     return tuple(queries + keys if end < 0 else min(end, queries + keys) for end in (left, right))
 
 
-# flash_attn/flash_attn_interface.py: (left, right), both inclusive, -1 for none, bottom-right always.
+# flash_attn/flash_attn_interface.py, and FlashAttention 3: (left, right), both inclusive, -1: none, bottom-right always.
 FLASH = Window("window_size", "bottom-right", lambda left, right, queries, keys: (left, right), _flash_ends)
 # jax/_src/nn/functions.py, _get_window_mask: (left, right), both inclusive, a number both; -1 is a number; top-left always.
 JAX = Window("local_window_size", "top-left", inclusive_numbers, _jax_ends)
