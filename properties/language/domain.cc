@@ -47,8 +47,9 @@ Verdict agree_in_lse_in_domain(Sides sides, Match match) {
     const double x = left.lse()[row], y = right.lse()[other];
     const RowBound &a = left.row_bound(row), &b = right.row_bound(other);
     if (x == y || a.excuse != Excuse::none || b.excuse != Excuse::none) continue;
-    const double allowed = match == Match::bound ? a.lse_allowed + b.lse_allowed : 0;
-    if (!(allowed < infinity)) continue;
+    const double both = a.lse_allowed + b.lse_allowed;
+    if (!(both < infinity)) continue;  // there is no bound, and so no number that is asked for
+    const double allowed = match == Match::bound ? both : 0;
     // The difference itself rounds by a relative 2^-53.
     if (std::fabs(x - y) * (1 - 0x1p-52) <= allowed) continue;
     return violated(Violation::lse, fmt::format("lse {} is {:.17g} on one side and {:.17g} on the other; {:.6g} is "

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernel/formal.h"
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
 #include "core/support/printed.h"
@@ -281,7 +282,10 @@ Verdict lse_monotone(Kernel& kernel, const Case& narrow, const Case& wide, std::
     if (in_a_proof()) {
       // e^lse is the sum of e^s over the keys that are seen: more of them, more terms, and each is positive.
       using Traits = ScalarTraits<Expression>;
-      const Expression less = Traits::exp(few.run().formal_lse()[row]), more = Traits::exp(all.run().formal_lse()[row]);
+      const Expression &fewer = few.run().formal_lse()[row], &larger = all.run().formal_lse()[row];
+      // A mask may hide all of them, or those that are more.
+      if (fewer.kind() == ProofKind::undefined || GenericInputs::current().identical(fewer, larger)) continue;
+      const Expression less = Traits::exp(fewer), more = Traits::exp(larger);
       const Numbers one(Shape{1}, std::vector<double>{0.0});
       const Verdict positive = positive_formulas(one.formally([&](std::int64_t) { return more - less; }));
       if (positive.outcome != Outcome::held) return positive;

@@ -31,8 +31,8 @@ Seen seen(std::string_view property, const Manifest& manifest) {
 TEST(CacheForm, IsDrawnForTheDefinitionWhereTheManifestListsIt) {
   Manifest manifest = registered("builtin:flash")->manifest();
   const Seen both = seen("attention.oracle", manifest);
-  EXPECT_GT(both.paged, 3);
-  EXPECT_GT(both.indexed, 3);
+  EXPECT_GT(both.paged, 0);
+  EXPECT_GT(both.indexed, 0);
   EXPECT_GT(both.neither, 700);
   EXPECT_EQ(both.unfit, 0);
   manifest.variants.erase("paged"), manifest.variants.erase("cache_index");

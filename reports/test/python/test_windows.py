@@ -118,7 +118,8 @@ def test_the_windows_of_flash_attention_are_known(name, monkeypatch):
     import flash_attn
 
     function = getattr(flash_attn, name)
-    what = {"dtypes": "bf16", "properties": "attention.oracle", "no_large": True, "cases": 60}
+    of_windows = ["attention.oracle", "window.slice"]
+    what = {"dtypes": "bf16", "properties": of_windows, "no_large": True, "cases": 60}
     assert attest.check(function, **what).verdict == "held"
     # A left end that is one key short.
     real = torch.Tensor.triu
