@@ -235,14 +235,17 @@ namespace {
 /// the others is about one argument, and its cases refute what is said of that alone.
 std::vector<const FindingRecord*> spread(const std::vector<FindingRecord>& findings) {
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, std::size_t> seen;
-  std::vector<std::pair<std::size_t, const FindingRecord*>> ranked;
+  // By rank, then as they come.
+  std::vector<std::pair<std::size_t, std::size_t>> ranked;
   ranked.reserve(findings.size());
-  for (const FindingRecord& finding : findings)
-    ranked.emplace_back(seen[{finding.subject.kernel, finding.subject.dtype, finding.subject.property}]++, &finding);
-  std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, const FindingRecord*>::first);
+  for (std::size_t at = 0; at < findings.size(); ++at) {
+    const auto& subject = findings[at].subject;
+    ranked.emplace_back(seen[{subject.kernel, subject.dtype, subject.property}]++, at);
+  }
+  std::ranges::sort(ranked);
   std::vector<const FindingRecord*> all;
   all.reserve(ranked.size());
-  for (const auto& [rank, finding] : ranked) all.push_back(finding);
+  for (const auto& [rank, at] : ranked) all.push_back(&findings[at]);
   return all;
 }
 
