@@ -98,6 +98,7 @@ Numbers times(const Numbers& numbers, const Factor& factor) {
         Numbers(numbers.shape(), std::vector<Wide>(static_cast<std::size_t>(numbers.elements()), factor.exact)));
   const Numbers product = numbers.scaled(factor.near);
   std::vector<long double> lost;
+  lost.reserve(static_cast<std::size_t>(product.elements()));
   for (std::int64_t e = 0; e < product.elements(); ++e)
     lost.push_back(factor.roundings * (0x1p-52L * (std::fabs(product.value(e)) + product.allowed(e)) +
                                        0x1p-1073L * (std::fabs(numbers.value(e)) + numbers.allowed(e))));
@@ -179,6 +180,7 @@ Verdict complement(Kernel& kernel, const Case& c) {
   // Each weight in the first mask, in the second or in neither.
   Stream stream(seed_argument(c, "parts"));
   std::vector<std::int64_t> parts;
+  parts.reserve(static_cast<std::size_t>(c[Slot::keep].elements()));
   for (std::int64_t e = 0; e < c[Slot::keep].elements(); ++e) parts.push_back(stream.below(3));
   const auto of_parts = [&](std::int64_t first, std::int64_t last) {
     return Numbers(run(kernel, with_keep(c, [&](std::int64_t e, double) {
