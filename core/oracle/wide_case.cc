@@ -85,8 +85,9 @@ void WideCase::evaluate_attention(long bits, const Visit& visit) {
                                                  : row_.evaluate(p, units_, bits);
       for (std::int64_t column = 0; column < p.dv; ++column) {
         const auto at = static_cast<std::size_t>(column);
-        const WideElement known{why == Excuse::none ? row_.exact(column) : nullptr, row_.allowed[at], row_.hull[at],
-                                why == Excuse::none ? row_.excuse[at] : why};
+        const WideElement known =
+            why == Excuse::none ? WideElement{row_.exact(column), row_.allowed[at], row_.hull[at], row_.excuse[at]}
+                                : WideElement{nullptr, unbounded, unbounded, why};
         visit((page * M + i) * p.dv + column, known);
       }
     }

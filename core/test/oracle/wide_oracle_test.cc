@@ -163,6 +163,28 @@ TEST(WideOracle, RequiresANumberAndExcusesWhatHasNoAnswer) {
   EXPECT_EQ(judged(1).outcome, Outcome::excused);
 }
 
+// Of rows of which nothing is said nobody has looked at any number, from the first on.
+TEST(WideOracle, SaysNothingOfPaddingAndOfMasksThatKernelsDraw) {
+  Case c = test::attention_of({.batch = 2, .queries = 2, .keys = 2}, [&](Slot, const Shape& shape) {
+    return test::filled(DType::f64, shape, [] { return 0.5; });
+  });
+  c.scale = 1;
+  c[Slot::q_lengths] = Tensor(DType::i32, {2}, std::vector<double>{0, 2});
+  const std::vector<WideBound> padded = wide_bounds(c, {.unit = 0x1p-200L});
+  ASSERT_EQ(padded.size(), 4 * static_cast<std::size_t>(c.v().shape()[3]));
+  for (std::size_t e = 0; e < padded.size(); ++e) {
+    const bool first = e < padded.size() / 2;
+    EXPECT_EQ(padded[e].excuse, first ? Excuse::padding : Excuse::none) << e;
+    EXPECT_EQ(std::isinf(padded[e].allowed), first) << e;
+  }
+  c[Slot::q_lengths] = {};
+  c.dropout_p = 0.5;
+  for (const WideBound& element : wide_bounds(c, {.unit = 0x1p-200L})) {
+    EXPECT_EQ(element.excuse, Excuse::own_dropout);
+    EXPECT_EQ(element.allowed, infinity);
+  }
+}
+
 // What scores of 10^90 in 61 digits leave unknown is all of the weights.
 TEST(WideOracle, ExcusesScoresBeyondThePrecision) {
   const auto kernel = opened("core:mpfr");
