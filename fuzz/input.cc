@@ -320,6 +320,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   r.sinks = reader.byte() % 2 != 0;
   r.dropout = reader.byte() % 2 != 0;
   r.slopes = reader.byte() % 2 != 0;
+  r.descale = read_kind<FactorKind>(reader);
   make_valid(input);
   return input;
 }
@@ -369,8 +370,12 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     for (const std::byte byte : *bits) writer.bytes.push_back(std::to_integer<std::uint8_t>(byte));
   }
   // Those of variants that are tensors, up to the last that says something.
-  const std::array kinds{static_cast<unsigned>(r.lengths), r.left_pad ? 1U : 0U, r.sinks ? 1U : 0U, r.dropout ? 1U : 0U,
-                         r.slopes ? 1U : 0U};
+  const std::array kinds{static_cast<unsigned>(r.lengths),
+                         r.left_pad ? 1U : 0U,
+                         r.sinks ? 1U : 0U,
+                         r.dropout ? 1U : 0U,
+                         r.slopes ? 1U : 0U,
+                         static_cast<unsigned>(r.descale)};
   const auto last = std::find_if(kinds.rbegin(), kinds.rend(), [](unsigned kind) { return kind != 0; });
   bool neutral = last == kinds.rend();
   for_each_later_argument(input.recipe.arguments, [&](const auto& field, const double& value) {

@@ -122,6 +122,19 @@ void give_slopes(Case& c) {
 void give_window(Case& c) {
   c.window_left = c.k().shape()[2] - 1, c.alignment = Causal::bottom_right;
 }
+void give_chunks(Case& c) {
+  c.attention_chunk = c.k().shape()[2], c.alignment = Causal::top_left;
+}
+/// One for all of q, and one for so many keys; 0: one for all.
+void give_factors(Case& c, std::int64_t keys) {
+  const std::int64_t N = c.k().shape()[2], blocks = keys == 0 ? 1 : (N + keys - 1) / keys;
+  c[Slot::q_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{1.125});
+  for (const Slot factors : {Slot::k_descale, Slot::v_descale}) {
+    c[factors] = Tensor(DType::f32, {1, 1, blocks});
+    for (std::int64_t e = 0; e < blocks; ++e) c[factors].set(e, 0.7 + 0.01 * static_cast<double>(e % 50));
+  }
+  c.kv_descale_block = keys;
+}
 void give_lengths(Case& c) {
   c[Slot::kv_lengths] = Tensor(DType::i32, {1}, std::vector<double>{static_cast<double>(c.k().shape()[2])});
 }
@@ -129,18 +142,22 @@ void give_pages(Case& c) {
   c = in_pages(c, /*page_size=*/16, /*unused=*/3, /*seed=*/1);
 }
 
-const Judged judged[] = {{.name = "verdict f32", .dtype = DType::f32},
-                         {.name = "verdict f16", .dtype = DType::f16},
-                         {.name = "verdict bf16", .dtype = DType::bf16},
-                         {.name = "verdict f64", .dtype = DType::f64},
-                         {.name = "verdict f32, nothing declared", .dtype = DType::f32, .declared = false},
-                         {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
-                         {.name = "verdict f32, a softcap", .dtype = DType::f32, .change = give_softcap},
-                         {.name = "verdict f32, a dropout", .dtype = DType::f32, .change = give_dropout},
-                         {.name = "verdict f32, slopes", .dtype = DType::f32, .change = give_slopes},
-                         {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
-                         {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
-                         {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};
+const Judged judged[] = {
+    {.name = "verdict f32", .dtype = DType::f32},
+    {.name = "verdict f16", .dtype = DType::f16},
+    {.name = "verdict bf16", .dtype = DType::bf16},
+    {.name = "verdict f64", .dtype = DType::f64},
+    {.name = "verdict f32, nothing declared", .dtype = DType::f32, .declared = false},
+    {.name = "verdict f32, a sink", .dtype = DType::f32, .change = give_sink},
+    {.name = "verdict f32, a softcap", .dtype = DType::f32, .change = give_softcap},
+    {.name = "verdict f32, a dropout", .dtype = DType::f32, .change = give_dropout},
+    {.name = "verdict f32, slopes", .dtype = DType::f32, .change = give_slopes},
+    {.name = "verdict f32, a window", .dtype = DType::f32, .change = give_window},
+    {.name = "verdict f32, chunks", .dtype = DType::f32, .change = give_chunks},
+    {.name = "verdict f32, factors", .dtype = DType::f32, .change = [](Case& c) { give_factors(c, 0); }},
+    {.name = "verdict f32, factors of 64 keys", .dtype = DType::f32, .change = [](Case& c) { give_factors(c, 64); }},
+    {.name = "verdict f32, lengths", .dtype = DType::f32, .change = give_lengths},
+    {.name = "verdict f32, pages", .dtype = DType::f32, .change = give_pages}};
 
 void verdict(benchmark::State& state, const Judged& subject) {
   Case c = gaussian_case(subject.dtype, state.range(0));

@@ -22,6 +22,17 @@ namespace attest {
   return a + b + a * b;
 }
 
+/// Which of q, k and v have factors, between which numbers these are, and the largest products with them.
+struct DescaleInputs {
+  struct Of {
+    bool there = false;
+    double least = 1, most = 1;
+  };
+  Of q, k, v;
+  double largest_q = 0, largest_k = 0;
+  [[nodiscard]] bool any() const { return q.there || k.there || v.there; }
+};
+
 /// What a profile depends on beside the arithmetic. One head; tau is `scale`.
 struct ProfileInputs {
   std::int64_t keys = 0;  ///< N, hidden keys included (blocks are counted over all of them)
@@ -39,6 +50,7 @@ struct ProfileInputs {
   double slope = 0;             ///< m; 0: none
   double most_distance = 0;     ///< no distance and no position is larger
   bool causal = false;
+  DescaleInputs descale{};
 };
 
 /// The symbols of error-bounds.md, "Profile parameters". Roundoffs are relative, lam_* absolute (underflow), H_*
@@ -94,6 +106,8 @@ struct Profile {
   /// value errs by for it, relative and by underflow, and what the output does.
   double gain = 1, u_drop = 0, lam_drop = 0, u_gained = 0;
   double H_drop = std::numeric_limits<double>::infinity();  ///< of the values, where they are what is multiplied
+  /// Of factors of q and k (1.13): roundings of what they multiply, or are multiplied into.
+  double u_factors = 0;
   double H_a = 0, H_p = 0, H_o = 0, H_q = 0;
   double least_scale = 0;  ///< smallest scale that is a normal number in every format it may be kept in
   double least_score = 0, least_weight = 0;  ///< smallest normal of the score and of the accumulating format

@@ -23,15 +23,18 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   // A bias after the scale is in the sum as b/tau: rounded once, by a constant that is rounded once more than tau or by
   // itself, unless tau is exact, and exact then. What tau makes of it is b with the errors of tau.
   const bool divided = p.bias_in_sum && !p.prescaled && p.of.convention == MaskConvention::post_scale;
-  const double on_quotient = divided && p.th_tau > 0 ? join((p.u_s + p.th_tau) / (1 - p.th_tau), p.u_s) : 0;
+  // Factors of the product are in the quotient as well.
+  const double of_constant = join(p.th_tau, p.u_factors);
+  const double on_quotient = divided && of_constant > 0 ? join((p.u_s + of_constant) / (1 - of_constant), p.u_s) : 0;
   double on_size = gs, on_t = 0, on_b = p.bias_in_sum ? join(gs, on_quotient) : 0;
   double on_k1 = (1 + gs) * (p.prescaled ? p.lam_q + p.lam_in * std::max(1.0, tau) : tau * p.lam_in);
   double constant = (1 + gs) * (2 * static_cast<double>(p.n_s) * p.lam_s * wide + tau * p.lam_in * row.q1);
   if (row.exact_dots) on_size = on_b = on_k1 = constant = 0;
-  if (p.u_raw > 0 || p.lam_raw > 0) {
-    on_size *= 1 + p.u_raw, on_b *= 1 + p.u_raw, on_k1 *= 1 + p.u_raw, constant *= 1 + p.u_raw;
-    on_t += p.u_raw;
-    if (p.bias_in_sum) on_b += p.u_raw;  // what is stored is the sum with the bias in it
+  if (p.u_raw > 0 || p.lam_raw > 0 || p.u_factors > 0) {
+    const double u_raw = join(p.u_raw, p.u_factors);
+    on_size *= 1 + u_raw, on_b *= 1 + u_raw, on_k1 *= 1 + u_raw, constant *= 1 + u_raw;
+    on_t += u_raw;
+    if (p.bias_in_sum) on_b += u_raw;  // what is stored is the sum with the bias in it
     constant += p.lam_raw * wide;
   }
   // The product by a power of two is exact when no constant is folded into it; what is stored of it is not.

@@ -238,6 +238,92 @@ void set_dropout(const Declared& d, Profile& p) {
   if (a.dropout != DropoutPlace::weights) p.u_gained = of_product;
 }
 
+/// By which of its factors' parts an intermediate result may be larger than the product with all of them, or a constant
+/// smaller than that with none: in any order they are at most this.
+double shrinking(const DescaleInputs::Of& of) {
+  return std::max(1.0, 1 / of.least);
+}
+double growing(const DescaleInputs::Of& of) {
+  return std::max(1.0, of.most);
+}
+
+/// Factors of q, k and v where they multiply results (1.13): a rounding each, one more where the format does not hold
+/// them. What underflows before is multiplied by them, and what is large before they make it small must be a number.
+void multiply_results(const Declared& d, Profile& p) {
+  const DescaleInputs& f = d.inputs.descale;
+  const double own = d.score.precision >= format_of(DType::f32).precision ? 1 : 2;
+  const double grown = growing(f.q) * growing(f.k), shrunk = shrinking(f.q) * shrinking(f.k);
+  const double lam = underflow_of(d.score, d.flushes, d.truncates) + underflow_of(d.score, d.flushes, false);
+  const double tau = std::fabs(d.inputs.scale), wide = std::max({1.0, tau, d.inputs.softcap});
+  const double count = (f.q.there ? 1 : 0) + (f.k.there ? 1 : 0);
+  if (count > 0) {
+    p.u_factors = pw(d.u, own * count);
+    p.lam_scale += (count + 2) * lam * wide * grown;
+    p.lam_s *= grown, p.lam_raw *= grown, p.lam_q *= grown;
+    p.H_s /= shrunk, p.H_q /= shrunk;
+    p.least_scale *= shrunk;
+    if (!(wide * grown <= d.score.largest / 4)) p.H_s = -1;
+    if (p.slope_form == SlopeForm::column_divided && d.inputs.slope != 0) {
+      p.u_slope = join(p.u_slope, p.u_factors), p.th_divided = join(p.th_divided, p.u_factors);
+      p.lam_slope *= grown * shrunk;
+    }
+  }
+  if (f.v.there) {
+    const double u = std::max(d.u, d.sums.unit);
+    p.u_drop = join(p.u_drop, pw(u, 2)), p.u_gained = join(p.u_gained, pw(u, 2));
+    p.lam_p += lam * shrinking(f.v);
+    p.lam_a *= growing(f.v);
+    p.lam_o += 2 * underflow_of(d.sums, d.flushes, d.truncates);
+    p.H_a /= shrinking(f.v), p.H_p /= growing(f.v);
+  }
+  // Those that a format does not hold as normal numbers.
+  for (const DescaleInputs::Of& of : {f.q, f.k, f.v})
+    for (const Format* const format : {&d.score, &d.sums})
+      if (of.least < format->min_normal || of.most > format->largest) p.H_s = -1;
+}
+
+/// Factors where each multiplies its own tensor, which is rounded once more, to another format than that of the sums
+/// or not.
+void multiply_inputs(const Declared& d, Profile& p) {
+  const DescaleInputs& f = d.inputs.descale;
+  double u = d.u, lam = 0, most = std::min(d.score.largest, d.sums.largest) / 2;
+  if (d.a.descale != DescalePlace::sums) {
+    // Nobody multiplies numbers of 8 bits into others: into those of 16.
+    const bool narrow = size_of(d.a.input) == 1;
+    for (const DType dtype : {narrow ? DType::bf16 : d.a.input, narrow ? DType::f16 : d.a.input}) {
+      const Format& kept = format_of(dtype);
+      u = std::max(u, kept.unit), lam = std::max(lam, underflow_of(kept, d.flushes, false));
+      most = std::min(most, kept.largest / 2);
+    }
+    u = join(u, d.u);
+  }
+  // The factor itself, where the score's format does not hold it.
+  if (d.score.precision < format_of(DType::f32).precision) u = join(u, d.u);
+  lam += underflow_of(d.score, d.flushes, false);
+  const double count = (f.q.there ? 1 : 0) + (f.k.there ? 1 : 0);
+  if (count > 0) {
+    p.u_qpre = join(p.u_qpre, pw(u, count));
+    p.lam_in += lam;
+  }
+  if (f.v.there) {
+    p.u_drop = join(p.u_drop, join(u, std::max(d.u, d.sums.unit)));
+    p.lam_drop += lam + underflow_of(d.sums, d.flushes, false);
+    p.H_drop = std::min(p.H_drop, most);
+  }
+  if ((f.q.there && !(f.largest_q <= most)) || (f.k.there && !(f.largest_k <= most))) p.H_s = -1;
+  for (const DescaleInputs::Of& of : {f.q, f.k, f.v})
+    if (of.least < d.score.min_normal || of.most > d.score.largest) p.H_s = -1;
+}
+
+void set_descale(const Declared& d, Profile& p) {
+  const DescaleInputs& f = d.inputs.descale;
+  if (!f.any()) return;
+  // A subnormal number that is read as 0 is one of the tensor, before its factor.
+  p.lam_in *= std::max({growing(f.q), growing(f.k), growing(f.v)});
+  if (d.a.descale == DescalePlace::products || d.a.descale == DescalePlace::unstated) multiply_results(d, p);
+  if (d.a.descale != DescalePlace::products) multiply_inputs(d, p);
+}
+
 /// What is read and what is returned.
 void set_ends(const Declared& d, Profile& p) {
   const Format& out = format_of(d.a.output);
@@ -288,6 +374,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   set_sums(d, p);
   set_dropout(d, p);
   set_ends(d, p);
+  set_descale(d, p);  // of what they multiply all else is known
   set_sink(d, p);
   return p;
 }

@@ -188,7 +188,7 @@ void RowAlarm::evaluate(const Profile& p, const RowKeys& row, const KeyTerms& te
                         const double* q, const double* keys, const double* o, const BoundScratch& w,
                         const ElementTerms* elements, double probability, ElementAlarm* out) {
   // Of weights that are dropped, whose keys and values are not those of one row, it knows nothing.
-  const bool covered = p.nearest && !p.of.drops && p.of.slope == 0 && compare_keys(p, row, w);
+  const bool covered = p.nearest && !p.of.drops && p.of.slope == 0 && !p.of.descale.any() && compare_keys(p, row, w);
   if (!covered) {
     for (std::int64_t k = 0; k < values.dv; ++k) out[k] = {elements[k].allowed, elements[k].allowed, false};
     return;

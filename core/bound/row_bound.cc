@@ -163,7 +163,8 @@ Column column_of(const RowPass& x, std::int64_t k) {
     }
   }
   column.most = std::max(std::fabs(values.low[k]), std::fabs(values.high[k])) + column.most_in;
-  column.A = std::min(x.w.A[i] + x.w.A_small[i] + column.weighted_in, column.most);
+  const double rounded = x.in_singles && values.singles_rounded ? 1 + 0x1p-23 : 1;
+  column.A = std::min(rounded * x.w.A[i] + x.w.A_small[i] + column.weighted_in, column.most);
   column.apart = std::max({values.high[k] - x.o[k], x.o[k] - values.low[k], 0.0});
   column.low = values.o_low ? std::fabs(values.o_low[k]) : 0.0;
   return column;
@@ -178,12 +179,16 @@ double bound_scores(const RowPass& x, const Column& column, std::int64_t k, Elem
     e.radius = x.r[k];
     e.certificate = e.radius;
   } else {
+    // A value that is rounded to a float is as far from the centre as it is, but for that.
+    const double rounded = x.in_singles && x.values.singles_rounded ? 0x1p-24 * column.most + 0x1p-149 : 0;
     // S is centred at o, not at the exact value: as far apart as o is wrong, or by its low part.
-    e.certificate = (1 + 0x1p-20) * (x.terms.ratio_here * S + (2 * x.n + 8) * x.row.unit * column.A +
-                                     x.n * 0x1p-1020 * column.most + 2 * x.terms.most_E_here * column.low) +
-                    (column.most > 0 ? x.underflow_here : 0.0);
+    e.certificate =
+        (1 + 0x1p-20) * (x.terms.ratio_here * (S + x.terms.reach * rounded) + (2 * x.n + 8) * x.row.unit * column.A +
+                         x.n * 0x1p-1020 * column.most + 2 * x.terms.most_E_here * column.low) +
+        (column.most > 0 ? x.underflow_here : 0.0);
     e.radius = 2 * e.certificate + column.low;
     if (x.in_singles) e.radius += std::fabs(x.o[k] - static_cast<double>(x.w.centre[i]));
+    e.radius += rounded;
   }
   double from_radius = 0;
   if (x.values.apart) {
@@ -268,12 +273,13 @@ void find_excuses(const RowPass& x, Column column, std::int64_t k, ElementTerms&
   const double noise = B - (1 + x.finish.Uf) * S * (1 + (x.terms.UD + x.terms.LD) * x.inverse);
   // No value of the row is smaller than its mean.
   if (p.of.drops && B < infinity && ((S > 0 && 2 * S >= B) || noise >= std::fabs(x.o[k]))) narrow_to_row(x, k, column);
-  // Dropout multiplies one of the three, all values at once where it is these.
+  // Dropout multiplies one of the three, all values at once where it is these; and a factor of v may.
   double most_value = column.most;
   if (x.values.all_low)
     most_value = std::max({most_value, std::fabs(x.values.all_low[k]), std::fabs(x.values.all_high[k])});
   const bool gains_in_range =
-      p.gain == 1 || (p.gain * x.terms.weight_gain * (1 + 0x1p-20) <= p.H_p && 2 * p.gain * most_value <= p.H_drop);
+      (p.gain == 1 && p.H_drop == infinity) ||
+      (p.gain * x.terms.weight_gain * (1 + 0x1p-20) <= p.H_p && 2 * p.gain * most_value <= p.H_drop);
   if (!x.terms.in_domain || !gains_in_range || !(p.gain * x.range * x.values.abs_sum[k] <= p.H_a) ||
       !(p.gain * (e.size + B) <= p.H_o || B == infinity))
     e.excuse = Excuse::overflow;

@@ -54,7 +54,8 @@ struct RowValues {
   const double* apart =
       nullptr;  ///< |v_jk - o_k| + r_k, n x stride, compacted, where doubles cannot tell; else nullptr
   const double* input_error = nullptr;  ///< multihead: dV, as v; nullptr: none
-  const float* singles = nullptr;       ///< v as floats, which hold it exactly; nullptr: they do not. Stride: 8 n
+  const float* singles = nullptr;       ///< v as floats; nullptr: there are none. Stride: 8 n
+  bool singles_rounded = false;         ///< they do not hold it exactly
   const double* o_low = nullptr;        ///< low parts of the values, which are o + o_low; nullptr: none
   /// As low and high, of all keys, hidden ones and those whose weight is dropped too; nullptr: nobody multiplies these.
   const double *all_low = nullptr, *all_high = nullptr;

@@ -77,6 +77,7 @@ std::uint64_t pattern_of(DType dtype, GuardedMemory::Fill fill) {
     case DType::f8_e4m3:
     case DType::boolean:
     case DType::i32:
+    case DType::i8:
       return 0x7fU;
   }
   return 0;

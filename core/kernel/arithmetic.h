@@ -61,6 +61,15 @@ struct Words<SlopeForm> {
   static constexpr std::array<std::string_view, 3> names{"distance", "column", "column-divided"};
 };
 
+/// Where the factors of q, k and v act: those of q and k on their products, and v's on the weights or on their sum with
+/// the values; or each on its own tensor, whose numbers then are rounded to q's format, where that has 16 bits or more
+/// (else to one of 16), or to that of the sums alone. Not stated: one of the first two.
+enum class DescalePlace { products, inputs, sums, unstated };
+template <>
+struct Words<DescalePlace> {
+  static constexpr std::array<std::string_view, 3> names{"products", "inputs", "sums"};
+};
+
 /// A sum over keys in blocks: each block is summed in any way of at most `depth` additions of a term, then the blocks
 /// are merged one after another, or in a balanced tree.
 struct BlockedSums {
@@ -126,7 +135,9 @@ struct Arithmetic {
   /// Stated with the variant (manifest key "variants"."alibi"."form").
   SlopeForm slopes = SlopeForm::distance;
   bool lse_of_columns = false;  ///< LseConvention::of_columns
-  bool bias_in_sum = true;      ///< the bias may be the initial value of the accumulator of q.k
+  /// Stated with the variant (manifest key "variants"."descale"."applied").
+  DescalePlace descale = DescalePlace::unstated;
+  bool bias_in_sum = true;  ///< the bias may be the initial value of the accumulator of q.k
   /// Of the normalisation (c_div): 1 a division, 2 a reciprocal times, 3 an approximate one
   std::int64_t division_roundings = 3;
 

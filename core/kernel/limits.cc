@@ -114,6 +114,7 @@ bool has(const Case& c, Feature feature) {
     case Feature::dropout:
     case Feature::alibi:
     case Feature::chunk:
+    case Feature::descale:
       return has_variant(c, name_of(feature));
     case Feature::lse:
       return false;

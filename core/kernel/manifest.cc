@@ -22,14 +22,17 @@ bool Manifest::claims_to(Claim claim) const {
 
 std::map<std::string, VariantTerms, std::less<>> every_variant() {
   std::map<std::string, VariantTerms, std::less<>> all;
-  for (const Variant& variant :
-       {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant, append_variant,
-        cache_index_variant, sink_variant, softcap_variant, dropout_variant, alibi_variant, chunk_variant})
+  for (const Variant& variant : {window_variant, lengths_variant, packed_variant, left_pad_variant, paged_variant,
+                                 append_variant, cache_index_variant, sink_variant, softcap_variant, dropout_variant,
+                                 alibi_variant, chunk_variant, descale_variant})
     all[std::string(variant.name)].padding =
         variant == lengths_variant || variant == packed_variant ? Padding::zero : Padding::undeclared;
   VariantTerms& pages = all[std::string(paged_variant.name)];
   pages.any_table_tail = pages.two_tables = true;
   all[std::string(alibi_variant.name)].per_batch = true;
+  VariantTerms& factors = all[std::string(descale_variant.name)];
+  factors.per_batch = factors.any_blocks = true;
+  factors.dequantised = DescalePlace::sums;
   all[std::string(sink_variant.name)].dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64};
   return all;
 }
@@ -44,6 +47,7 @@ void state_terms_in_arithmetic(Manifest& manifest) {
     a.sink_in_max = terms_of(sink_variant).in_max;
     a.dropout = terms_of(dropout_variant).applied;
     a.slopes = terms_of(alibi_variant).form;
+    a.descale = terms_of(descale_variant).dequantised;
     a.lse_of_columns = manifest.lse_convention.of_columns;
   };
   for (Arithmetics* const all : {&manifest.arithmetic, &manifest.promises}) {

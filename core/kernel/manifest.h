@@ -50,16 +50,17 @@ enum class Feature {
   dropout,
   alibi,
   chunk,
+  descale,
   lse  ///< the log-sum-exp is asked for: of the call, and no problem lacks it
 };
 template <>
 struct Words<Feature> {
-  static constexpr std::array<std::string_view, 24> names{
+  static constexpr std::array<std::string_view, 25> names{
       "mask",         "additive-mask", "bool-mask",       "causal",     "top-left",
       "bottom-right", "grouped-query", "unequal-lengths", "fewer-keys", "output-projection",
       "bias-kv",      "window",        "lengths",         "packed",     "left_pad",
       "paged",        "append",        "cache_index",     "sink",       "softcap",
-      "dropout",      "alibi",         "chunk",           "lse"};
+      "dropout",      "alibi",         "chunk",           "descale",    "lse"};
 };
 static_assert(Words<Feature>::names.back() == "lse");
 
@@ -101,9 +102,15 @@ struct VariantTerms {
   std::int64_t keep_levels = 0;  ///< of a mask of its own: the probability is a multiple of 1/n; 0: of nothing
   DropoutPlace applied = DropoutPlace::unstated;  ///< of dropout: where 1/(1 - p) acts
   SlopeForm form = SlopeForm::distance;           ///< of slopes: what is added to a score
-  bool per_batch = false;                         ///< of slopes: a batch's entries may have slopes of their own
-  std::vector<Feature> required{};                ///< a problem of the variant has all of them
-  std::vector<Feature> excluded{};                ///< and none of these
+  bool per_batch = false;                         ///< of slopes and factors: a batch's entries may have their own
+  bool per_head = true;                           ///< of factors: heads may
+  bool of_q = true, of_k = true, of_v = true;     ///< of factors: which of the tensors may have some
+  /// Of factors: so many rows of q, or keys, may have one together, ascending; empty: all of a head have one.
+  std::vector<std::int64_t> q_blocks{}, kv_blocks{};
+  bool any_blocks = false;                            ///< any number of rows, and of keys, may
+  DescalePlace dequantised = DescalePlace::unstated;  ///< of factors: "applied"
+  std::vector<Feature> required{};                    ///< a problem of the variant has all of them
+  std::vector<Feature> excluded{};                    ///< and none of these
   [[nodiscard]] bool operator==(const VariantTerms&) const = default;
 };
 

@@ -44,7 +44,8 @@ constexpr WholeNumbers roundings{1, 64};
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
     model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
     table_tails{"valid", "any"}, lse_of_sinks{"with", "without"}, masks_of_dropout{"given", "own"},
-    lse_of_slopes{"definition", "column"};
+    blocks_of_descale{"listed", "any"}, lse_of_slopes{"definition", "column"};
+constexpr std::array<std::string_view, 3> tensors_of_descale{"q", "k", "v"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -59,7 +60,7 @@ constexpr Names words_of<DType> = dtypes;
 //   io.if_stated(is, "key", value)     written only where it is, behind what is always written
 //   io.positive(is, "key", value, most, why)
 //   io.word("key", words, flag)        the second of two words where the flag is true, or as the last argument says
-//   io.flags("key", words, one, other) the words of the flags that are set
+//   io.flags("key", words, one, ...)   the words of the flags that are set
 //   io.object("key", tell)             an object of which `tell` tells an io the members
 //   io.by("key", record, write, read)  written by a function of the record where it gives no null, read by another
 //   io.require(holds, "key", rule)     of what was read; io.states("key"): it was there
@@ -93,10 +94,13 @@ class Writer {
   void word(std::string_view key, Names words, bool flag, bool second = true) {
     (*this)(key, words[flag == second ? 1 : 0]);
   }
-  void flags(std::string_view key, Names words, bool one, bool other) {
+  void flags(std::string_view key, Names words, std::same_as<bool> auto... flags) {
     ordered_json& set = always_[std::string(key)] = ordered_json::array();
-    if (one) set.push_back(words[0]);
-    if (other) set.push_back(words[1]);
+    std::size_t at = 0;
+    for (const bool flag : {flags...}) {
+      if (flag) set.push_back(words[at]);
+      ++at;
+    }
   }
   void object(std::string_view key, auto tell) {
     Writer io;
@@ -173,11 +177,11 @@ class Reader {
   void word(std::string_view key, Names words, bool& flag, bool second = true) {
     if (const auto position = object_.word(key, words)) flag = (*position == 1) == second;
   }
-  void flags(std::string_view key, Names words, bool& one, bool& other) {
+  void flags(std::string_view key, Names words, std::same_as<bool> auto&... flags) {
     const auto positions = object_.words(key, words);
     if (!positions) return;
-    one = std::ranges::count(*positions, std::size_t{0}) > 0;
-    other = std::ranges::count(*positions, std::size_t{1}) > 0;
+    std::size_t at = 0;
+    ((flags = std::ranges::count(*positions, at++) > 0), ...);
   }
   void object(std::string_view key, auto tell) {
     const json* found = object_.find(key);
@@ -471,7 +475,7 @@ void read_kv_dtypes(const JsonObject& object, std::string_view key, Manifest& m)
       R"(it must list dtypes of k and v, as ["f16", ["f16", "bf16"]], or such a list for each dtype of q)";
   const auto named_in = [](const json& name) {
     const auto found = name.is_string() ? named<DType>(name.get<std::string>()) : std::nullopt;
-    return found && !is_floating(*found) ? std::nullopt : found;
+    return found && !is_of_keys(*found) ? std::nullopt : found;
   };
   const auto add = [&](const JsonObject& of, std::string_view name, DType q) {
     const json& list = *of.find(name);
@@ -698,6 +702,7 @@ bool offers(const Manifest& m, Feature feature) {
     case Feature::dropout:
     case Feature::alibi:
     case Feature::chunk:
+    case Feature::descale:
       return m.variants.contains(name_of(feature));
     case Feature::lse:
       return m.lse;
@@ -746,6 +751,19 @@ void tell_variant(auto& io, std::string_view name, auto& terms) {
   if (name == alibi_variant.name) {
     io("form", terms.form);
     io.if_stated(terms.per_batch, "per_batch", terms.per_batch);
+  }
+  if (name == descale_variant.name) {
+    io.flags("tensors", tensors_of_descale, terms.of_q, terms.of_k, terms.of_v);
+    io.require(terms.of_q || terms.of_k || terms.of_v, "tensors", R"(it must list "q", "k" or "v")");
+    io("per_head", terms.per_head);
+    io.if_stated(terms.per_batch, "per_batch", terms.per_batch);
+    io.if_stated(!terms.q_blocks.empty(), "q_blocks", terms.q_blocks, extents);
+    io.if_stated(!terms.kv_blocks.empty(), "kv_blocks", terms.kv_blocks, extents);
+    io.word("blocks", blocks_of_descale, terms.any_blocks);
+    io.require(terms.of_q || terms.q_blocks.empty(), "q_blocks", R"("tensors" does not list "q")");
+    io.require(terms.of_k || terms.of_v || terms.kv_blocks.empty(), "kv_blocks",
+               R"("tensors" lists neither "k" nor "v")");
+    io.if_stated(terms.dequantised != DescalePlace::unstated, "applied", terms.dequantised);
   }
   if (name == lengths_variant.name) {
     io("queries", terms.queries);

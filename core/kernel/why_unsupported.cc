@@ -9,6 +9,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/kernel/manifest.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
@@ -216,6 +217,38 @@ std::string why_dropout(const VariantTerms& terms, const Problem& c) {
              : "has a mask of dropout; the manifest's variants.dropout.mask does not list \"given\"";
 }
 
+std::string why_blocks(const std::vector<std::int64_t>& taken, std::int64_t block, std::string_view key,
+                       std::string_view rows) {
+  if (std::ranges::binary_search(taken, block)) return {};
+  return fmt::format("has a factor for every {} {}; the manifest's variants.descale.{} {}", block, rows, key,
+                     taken.empty() ? std::string("lists none") : "lists " + fmt::format("{}", fmt::join(taken, ", ")));
+}
+
+std::string why_descale(const VariantTerms& terms, const Problem& c) {
+  const std::pair<Slot, bool> tensors[] = {{Slot::q, terms.of_q}, {Slot::k, terms.of_k}, {Slot::v, terms.of_v}};
+  for (const auto& [tensor, taken] : tensors) {
+    const Tensor& factors = c[descale_of(tensor)];
+    if (!factors.present()) continue;
+    if (!taken)
+      return fmt::format("has {}; the manifest's variants.descale.tensors does not list \"{}\"",
+                         name_of(descale_of(tensor)), name_of(tensor));
+    if (factors.shape()[0] > 1 && !terms.per_batch)
+      return fmt::format(
+          "has factors for each of {} entries of a batch; the manifest's variants.descale.per_batch is false",
+          factors.shape()[0]);
+    if (factors.shape()[1] > 1 && !terms.per_head)
+      return fmt::format("has factors for each of {} heads; the manifest's variants.descale.per_head is false",
+                         factors.shape()[1]);
+    if (factors.shape()[2] == 1 || terms.any_blocks) continue;
+    const bool of_q = tensor == Slot::q;
+    if (std::string reason = of_q ? why_blocks(terms.q_blocks, c.q_descale_block, "q_blocks", "rows")
+                                  : why_blocks(terms.kv_blocks, c.kv_descale_block, "kv_blocks", "keys");
+        !reason.empty())
+      return reason;
+  }
+  return {};
+}
+
 /// The first variant that is not listed, or not as it is here.
 std::string why_variants(const Manifest& m, const Case& c) {
   for (const Variant& variant : variants_of(c)) {
@@ -228,6 +261,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
     if (variant == alibi_variant)
       if (std::string reason = why_alibi(terms, c); !reason.empty()) return reason;
     if (std::string reason = why_alignment(terms, c, variant); !reason.empty()) return reason;
+    if (variant == descale_variant)
+      if (std::string reason = why_descale(terms, c); !reason.empty()) return reason;
     if (variant == lengths_variant)
       if (std::string reason = why_lengths(terms, c); !reason.empty()) return reason;
     if (variant == paged_variant)

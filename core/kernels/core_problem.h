@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/call/gathered_keys.h"
+#include "core/call/row_factors.h"
 #include "core/definition/attention.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/formal.h"
@@ -223,17 +224,30 @@ struct Part {
   return one;
 }
 
-/// The definition on T of a problem whose sequences are its batch entries, a result per batch entry and head.
+/// The definition on T of a problem whose sequences are its batch entries, a result per batch entry and head. `in`,
+/// `place`: of which it is a part, and where; factors stand there.
 template <class T>
-std::vector<AttentionResult<T>> results_of_entries(const attest_problem& p, const MaskStack<T>& masks) {
+std::vector<AttentionResult<T>> results_of_entries(const attest_problem& p, const MaskStack<T>& masks,
+                                                   const attest_problem& in, const Part& place = {}) {
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
-  const auto pages = [&](const attest_tensor& t) {
+  const auto pages = [&](attest_tensor attest_problem::* tensor, std::int64_t first_row) {
+    const attest_tensor& t = p.*tensor;
+    const RowFactors factors = row_factors(in, tensor);
     std::vector<Matrix<T>> all;
-    for (Index b = 0; b < t.shape[0]; ++b)
-      for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
+    for (Index b = 0; b < t.shape[0]; ++b) {
+      for (Index h = 0; h < t.shape[1]; ++h) {
+        all.push_back(matrix_at<T>(t, b, h));
+        for (Index i = 0; factors.present() && i < t.shape[2]; ++i) {
+          const T factor = load<T>(factors.factors, factors.at(place.entry + b, h, first_row + i));
+          for (Index c = 0; c < t.shape[3]; ++c) all.back()(i, c) = T(all.back()(i, c) * factor);
+        }
+      }
+    }
     return all;
   };
-  return grouped_attention(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads, input<T>(p.scale), masks);
+  return grouped_attention(pages(&attest_problem::q, place.first_query), pages(&attest_problem::k, place.first_key),
+                           pages(&attest_problem::v, place.first_key), batch, heads, kv_heads, input<T>(p.scale),
+                           masks);
 }
 
 /// Of one sequence. The rows of one without keys among others that have some are fully masked.
@@ -241,12 +255,12 @@ template <class T>
 std::vector<AttentionResult<T>> results_of(const attest_problem& p, Part part) {
   if (part.keys > 0 || p.k.shape[2] == 0) {
     const attest_problem one = alone(p, part);
-    return results_of_entries<T>(one, masks_of<T>(one));
+    return results_of_entries<T>(one, masks_of<T>(one), p, part);
   }
   part.first_key = 0, part.keys = 1;
   const Mask<T> nothing = boolean_mask<T>(BoolMatrix::Constant(part.queries, part.keys, false));
   const attest_problem one = alone(p, part);
-  return results_of_entries<T>(one, with_heads(MaskStack<T>::two_d(nothing), one));
+  return results_of_entries<T>(one, with_heads(MaskStack<T>::two_d(nothing), one), p, part);
 }
 
 /// The definition on T, a result per batch entry and head. Rows of no sequence are 0, and so is their lse.
@@ -255,7 +269,7 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& given) {
   const GatheredKeys gathered(given);
   const attest_problem& p = gathered.problem;
   constexpr std::uint32_t of_sequences = ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD;
-  if ((p.variants & of_sequences) == 0) return results_of_entries<T>(p, masks_of<T>(p));
+  if ((p.variants & of_sequences) == 0) return results_of_entries<T>(p, masks_of<T>(p), p);
   const Index batch = p.q.shape[0], heads = p.q.shape[1], queries = p.q.shape[2], width = p.v.shape[3];
   const T zero = ScalarTraits<T>::from_double(0);
   std::vector<AttentionResult<T>> all(static_cast<std::size_t>(batch * heads),

@@ -11,8 +11,13 @@ BuiltinKernel mixed_kernel() {
   kernel.kv_dtypes = {
       {DType::f64, {{DType::f32, DType::f32}, {DType::f64, DType::bf16}}},
       {DType::f32, {{DType::f16, DType::f16}, {DType::bf16, DType::bf16}, {DType::f16, DType::bf16}}},
-      {DType::f16, {{DType::f16, DType::bf16}, {DType::f32, DType::f32}, {DType::f8_e4m3, DType::f8_e4m3}}},
-      {DType::bf16, {{DType::f8_e5m2, DType::f16}, {DType::f32, DType::bf16}, {DType::f16, DType::f32}}}};
+      {DType::f16,
+       {{DType::f16, DType::bf16}, {DType::f32, DType::f32}, {DType::f8_e4m3, DType::f8_e4m3}, {DType::i8, DType::i8}}},
+      {DType::bf16,
+       {{DType::f8_e5m2, DType::f16},
+        {DType::f32, DType::bf16},
+        {DType::f16, DType::f32},
+        {DType::i8, DType::f8_e4m3}}}};
   return kernel;
 }
 

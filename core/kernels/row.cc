@@ -6,6 +6,7 @@
 
 #include "core/call/drawn_keep.h"
 #include "core/call/gathered_keys.h"
+#include "core/call/row_factors.h"
 #include "core/value/tensor.h"
 
 namespace attest {
@@ -49,15 +50,21 @@ void find_ranges(const attest_problem& p, std::int64_t b, std::vector<Range>& ra
   ranges.push_back(range);
 }
 
-/// Copies one head of a tensor [batch, heads, rows, columns] into row-major order.
+/// Copies one head of a tensor [batch, heads, rows, columns] into row-major order, each row times its factor.
 template <class Real>
-void load_head(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<Real>& to) {
+void load_head(const attest_problem& p, attest_tensor attest_problem::* tensor, std::int64_t b, std::int64_t h,
+               std::vector<Real>& to) {
+  const attest_tensor& t = p.*tensor;
+  const RowFactors factors = row_factors(p, tensor);
   to.resize(static_cast<std::size_t>(t.shape[2] * t.shape[3]));
   auto next = to.begin();
   for (std::int64_t i = 0; i < t.shape[2]; ++i) {
     for (std::int64_t c = 0; c < t.shape[3]; ++c, ++next) {
       *next = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b, h, i, c)));
     }
+    if (!factors.present()) continue;
+    const Real factor = static_cast<const float*>(factors.factors.data)[factors.at(b, h, i)];
+    for (auto each = next - t.shape[3]; each < next; ++each) *each *= factor;
   }
 }
 
@@ -160,10 +167,10 @@ void for_each_row(const attest_problem& given, attest_result& result, const RowF
   w.out.resize(static_cast<std::size_t>(value_dim));
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
     for (std::int64_t h = 0; h < p.q.shape[1]; ++h) {
-      load_head(p.q, b, h, w.q);
+      load_head(p, &attest_problem::q, b, h, w.q);
       if (h % heads_per_kv == 0) {
-        load_head(p.k, b, h / heads_per_kv, w.k);
-        load_head(p.v, b, h / heads_per_kv, w.v);
+        load_head(p, &attest_problem::k, b, h / heads_per_kv, w.k);
+        load_head(p, &attest_problem::v, b, h / heads_per_kv, w.v);
       }
       const Real sink =
           (p.variants & ATTEST_SINK) == 0

@@ -77,6 +77,7 @@ BitClasses bit_classes(const Tensor& tensor) noexcept {
       return classes_of<std::uint8_t>(tensor);
     case DType::boolean:
     case DType::i32:
+    case DType::i8:
       break;
   }
   return 0;

@@ -10,6 +10,7 @@
 #include "core/oracle/rows/sampled_rows.h"
 #include "core/oracle/tally.h"
 #include "core/oracle/workspace.h"
+#include "core/problem/descale.h"
 #include "core/problem/sequences.h"
 #include "core/support/infinity.h"
 #include "core/support/room.h"
@@ -97,7 +98,9 @@ class AttentionJudge {
     loaded_ = kv;
     profile_ = profile_for(c_, head_, arithmetic_);
     first_row_ = (own.entry * heads + h) * c_.q().shape()[2] + own.first_query;
-    if (wanted == queries && worth_comparing(head_) && options_.short_cuts != ShortCuts::none)
+    // (Rows whose bits are equal may have factors that are not.)
+    if (wanted == queries && worth_comparing(head_) && options_.short_cuts != ShortCuts::none &&
+        !has_blocks(c_, Slot::q))
       equal_.find(c_, head_);
     else
       equal_.all_differ(head_.queries);

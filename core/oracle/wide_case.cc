@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sequences.h"
@@ -73,10 +74,11 @@ void WideCase::evaluate_attention(long bits, const Visit& visit) {
                 .convention = convention_of(c_),
                 .softcap = c_.softcap,
                 .dropout_p = c_.dropout_p};
+  const Tensor own_q = dequantised(c_, Slot::q), own_k = dequantised(c_, Slot::k), own_v = dequantised(c_, Slot::v);
   const std::int64_t zeros = c_[Slot::sink].present() || c_[Slot::keep].present() ? 1 : 0;
   for (std::int64_t page = 0; page < c_.q().shape()[0] * heads; ++page) {
     const std::int64_t b = page / heads, h = page % heads, from = b * kv_heads + h / (heads / kv_heads);
-    const WideMatrix q = rows_of(c_.q(), page), k = rows_of(c_.k(), from, zeros), v = rows_of(c_.v(), from, zeros);
+    const WideMatrix q = rows_of(own_q, page), k = rows_of(own_k, from, zeros), v = rows_of(own_v, from, zeros);
     p.q = &q, p.k = &k, p.v = &v;
     for (std::int64_t i = 0; i < M; ++i) {
       see(p, b, h, i, /*appended=*/false);

@@ -23,7 +23,8 @@ Profile profile_for(const Problem& c, const Head& head, const Arithmetic& arithm
                                  .dropout_p = c.dropout_p,
                                  .slope = head.slope,
                                  .most_distance = static_cast<double>(head.queries + head.keys),
-                                 .causal = c.causal != Causal::none});
+                                 .causal = c.causal != Causal::none,
+                                 .descale = head.descale});
 }
 
 }  // namespace attest::detail

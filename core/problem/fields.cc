@@ -19,9 +19,15 @@ AxisExtents axis_extents(const Problem& c) {
     // Without an output projection the heads stand side by side as they are.
     if (field.slot == Slot::w_o && !tensor.present())
       learn(Axis::d_o, extents[static_cast<std::size_t>(Axis::value_columns)]);
-    if (!tensor.present() || tensor.shape().rank() != axes.rank) continue;
+    if (!tensor.present() || tensor.shape().rank() != axes.rank || field.content == Content::factor) continue;
     for (int i = axes.shared; i < axes.rank; ++i) learn(axes[i], tensor.shape()[i]);
   }
+  const auto blocks = [&](Axis of, std::int64_t block, Axis axis) {
+    const std::int64_t extent = extents[static_cast<std::size_t>(of)];
+    extents[static_cast<std::size_t>(axis)] = block > 0 ? std::max<std::int64_t>((extent + block - 1) / block, 1) : 1;
+  };
+  blocks(Axis::queries, c.q_descale_block, Axis::q_blocks);
+  blocks(Axis::keys, c.kv_descale_block, Axis::kv_blocks);
   // Multi-head columns belong to the heads in equal shares.
   if (c.operation == Operation::multihead && c.heads > 0) {
     learn(Axis::dk, extents[static_cast<std::size_t>(Axis::key_columns)] / c.heads);

@@ -37,15 +37,32 @@ enum class Axis : std::uint8_t {
   key_columns,    ///< heads*dk
   value_columns,  ///< heads*dv
   d_o,
-  starts,   ///< of so many sequences and one more
-  columns,  ///< of a table of pages
-  appended  ///< keys that come with a call
+  starts,    ///< of so many sequences and one more
+  columns,   ///< of a table of pages
+  appended,  ///< keys that come with a call
+  q_blocks,  ///< of rows that have a factor together
+  kv_blocks  ///< of keys
 };
 template <>
 struct Words<Axis> {
-  static constexpr std::array<std::string_view, 16> names{
-      "batch",    "heads", "kv_heads",      "M",       "N", "dk", "dv", "c_q", "c_k", "c_v", "heads*dk",
-      "heads*dv", "d_o",   "sequences + 1", "columns", "L"};
+  static constexpr std::array<std::string_view, 18> names{"batch",
+                                                          "heads",
+                                                          "kv_heads",
+                                                          "M",
+                                                          "N",
+                                                          "dk",
+                                                          "dv",
+                                                          "c_q",
+                                                          "c_k",
+                                                          "c_v",
+                                                          "heads*dk",
+                                                          "heads*dv",
+                                                          "d_o",
+                                                          "sequences + 1",
+                                                          "columns",
+                                                          "L",
+                                                          "blocks of rows",
+                                                          "blocks of keys"};
 };
 inline constexpr std::size_t axis_count = Words<Axis>::names.size();
 
@@ -69,7 +86,8 @@ enum class Content : std::uint8_t {
   start,   ///< i32: where parts of an axis begin and the last one ends; 0, and not decreasing, to all at most
   place,   ///< i32: where something lies in a cache, from 0; where nothing is read, anything
   choice,  ///< bool, 0 or 1
-  slope    ///< f32: finite
+  slope,   ///< f32: finite
+  factor   ///< f32: finite, above 0
 };
 /// Is its content whole numbers about an axis, which change with what is left of the axis?
 [[nodiscard]] constexpr bool counts(Content content) {
@@ -96,7 +114,8 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     cache_index_variant{"cache_index", ATTEST_CACHE_INDEX, "rows of a cache", false, true},
     sink_variant{"sink", ATTEST_SINK, "sinks"}, softcap_variant{"softcap", ATTEST_SOFTCAP, "capped scores"},
     dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"}, alibi_variant{"alibi", ATTEST_ALIBI, "ALiBi slopes"},
-    chunk_variant{"chunk", ATTEST_CHUNK, "chunks of keys"};
+    chunk_variant{"chunk", ATTEST_CHUNK, "chunks of keys"},
+    descale_variant{"descale", ATTEST_DESCALE, "factors of q, k or v"};
 /// Those that ask where a row's position counts from (sight.h).
 inline constexpr std::array positional_variants{window_variant, chunk_variant, alibi_variant};
 [[nodiscard]] constexpr bool is_positional(std::string_view variant) {
@@ -145,9 +164,11 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
   using P = attest_problem;
   using H = attest_multihead_problem;
   constexpr Content input = Content::input, weight = Content::weight, length = Content::length, start = Content::start,
-                    place = Content::place, logit = Content::logit, choice = Content::choice, slope = Content::slope;
+                    place = Content::place, logit = Content::logit, choice = Content::choice, slope = Content::slope,
+                    factor = Content::factor;
   // The first two axes may be 1, the form of both operations.
   constexpr Axes mask = fields_detail::axes(false, 2, {batch, heads, queries, keys});
+  constexpr Axes of_keys = fields_detail::axes(false, 3, {batch, kv_heads, kv_blocks});
   return std::array<TensorField, slot_count>{{
       {Slot::q, input, required({batch, heads, queries, dk}), required({batch, queries, c_q}), &P::q, &H::q},
       {Slot::k, input, required({batch, kv_heads, keys, dk}), required({batch, keys, c_k}), &P::k, &H::k},
@@ -182,6 +203,15 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
        &P::alibi_slopes,
        nullptr,
        alibi_variant},
+      {Slot::q_descale,
+       factor,
+       fields_detail::axes(false, 3, {batch, heads, q_blocks}),
+       {},
+       &P::q_descale,
+       nullptr,
+       descale_variant},
+      {Slot::k_descale, factor, of_keys, {}, &P::k_descale, nullptr, descale_variant},
+      {Slot::v_descale, factor, of_keys, {}, &P::v_descale, nullptr, descale_variant},
   }};
 }();
 
@@ -330,6 +360,22 @@ inline constexpr std::tuple scalar_fields{
                               .in_attention = &attest_problem::dropout_seed,
                               .range = {0, 0x1fffffffffffff},
                               .variant = dropout_variant,
+                              .is_detail = true},
+    ScalarField<std::int64_t>{.name = "q_descale_block",
+                              .of = Operations::attention,
+                              .member = &Problem::q_descale_block,
+                              .neutral = 0,
+                              .in_attention = &attest_problem::q_descale_block,
+                              .range = {1, 0x7fffffff},
+                              .variant = descale_variant,
+                              .is_detail = true},
+    ScalarField<std::int64_t>{.name = "kv_descale_block",
+                              .of = Operations::attention,
+                              .member = &Problem::kv_descale_block,
+                              .neutral = 0,
+                              .in_attention = &attest_problem::kv_descale_block,
+                              .range = {1, 0x7fffffff},
+                              .variant = descale_variant,
                               .is_detail = true},
 };
 inline constexpr std::size_t scalar_count = std::tuple_size_v<decltype(scalar_fields)>;

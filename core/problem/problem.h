@@ -63,16 +63,20 @@ enum class Slot {
   v_new,
   sink,
   keep,
-  alibi_slopes
+  alibi_slopes,
+  q_descale,
+  k_descale,
+  v_descale
 };
-inline constexpr int slot_count = 27, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 30, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
-      "q",           "k",          "v",        "mask",      "w_q",      "w_k",         "w_v",
-      "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",      "bias_v",
-      "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table",  "page_table_v",
-      "cache_index", "k_new",      "v_new",    "sink",      "keep",     "alibi_slopes"};
+      "q",           "k",          "v",        "mask",      "w_q",      "w_k",          "w_v",
+      "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",       "bias_v",
+      "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table",   "page_table_v",
+      "cache_index", "k_new",      "v_new",    "sink",      "keep",     "alibi_slopes", "q_descale",
+      "k_descale",   "v_descale"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -85,7 +89,9 @@ struct Words<Slot> {
 /// problem has its new keys among the others, and says how many there are. sink [heads] is a score without a key, for
 /// each head: e^sink joins the sum of the weights of each of its rows, as a key's of value 0 would. keep [batch|1,
 /// heads|1, M, N] says which weights are dropped, where it is 0, once they are normalised. alibi_slopes [batch|1,
-/// heads] takes slope |p - j| from the score of key j in a row whose position is p (sight.h).
+/// heads] takes slope |p - j| from the score of key j in a row whose position is p (sight.h). q_descale [batch|1,
+/// heads|1, blocks|1], k_descale and v_descale [batch|1, kv_heads|1, blocks|1] multiply rows of q, keys and values,
+/// which are in formats that hold their quotients by it (descale.h).
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -106,6 +112,8 @@ struct Problem {
   /// it keeps, by the seed, and nobody else knows it.
   double dropout_p = 0;
   std::int64_t dropout_seed = 0;
+  /// So many rows, or keys, have a factor together; 0: all of a head.
+  std::int64_t q_descale_block = 0, kv_descale_block = 0;
   /// Of a cache (kv_cache.h): so many pages there are in memory, or rows of a cache; 0: as many as are named.
   std::int64_t pool = 0;
   /// So many of each entry's keys, the last ones, come with the call, which writes them into the cache; 0: all are

@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/sight.h"
@@ -65,6 +66,13 @@ std::int64_t columns_left(const Problem& c, std::int64_t keys) {
   return keys % page == 0 ? std::min(keys / page, c[Slot::page_table].shape()[1]) : 0;
 }
 
+/// Of factors, where these rows, or keys, are left: those of the rows where each has its own; all of blocks, of which
+/// no row is gone.
+Indices blocks_left(const Problem& c, Axis axis, bool own, const Indices& rows) {
+  if (!own) return all_of(axis_extents(c)[static_cast<std::size_t>(axis)]);
+  return rows.empty() ? Indices{0} : rows;
+}
+
 /// No two entries of a batch have a row of a cache together: one that repeats another gets the row behind all.
 void settle_rows(Problem& c) {
   Tensor& index = c[Slot::cache_index];
@@ -81,6 +89,8 @@ class ByAxis {
   ByAxis(const Problem& c, const Selection& s) : selection_(s) {
     if (c[Slot::page_table].present()) columns_ = all_of(columns_left(c, count(s.keys)));
     if (c[Slot::q_starts].present()) starts_ = all_of(c[Slot::q_starts].elements());
+    q_blocks_ = blocks_left(c, Axis::q_blocks, c.q_descale_block == 1, s.queries);
+    kv_blocks_ = blocks_left(c, Axis::kv_blocks, c.kv_descale_block == 1, s.keys);
     if (c.operation == Operation::attention) return;
     const Extents e = extents_of(c);
     key_columns_ = blocks(s.heads, s.dk, e.dk);
@@ -118,6 +128,10 @@ class ByAxis {
         return starts_;
       case Axis::columns:
         return columns_;
+      case Axis::q_blocks:
+        return q_blocks_;
+      case Axis::kv_blocks:
+        return kv_blocks_;
       case Axis::appended:
       case Axis::d_o:
         break;
@@ -127,7 +141,7 @@ class ByAxis {
 
  private:
   const Selection& selection_;
-  Indices key_columns_, value_columns_, starts_, columns_;
+  Indices key_columns_, value_columns_, starts_, columns_, q_blocks_, kv_blocks_;
   bool has_projection_ = false;
 };
 
@@ -198,7 +212,21 @@ void keep_widths(const Problem& c, Selection& s) {
   tie(e.d_o, s.d_o);
 }
 
-Case select(const Case& c, const Selection& s) {
+namespace {
+
+/// With a factor for each row, or key, where not all of an axis with blocks are left.
+Case with_own_factors(const Case& c, const Selection& s) {
+  Case spread = c;
+  spread_factors(spread, s.queries != all_of(queries_of(c)), s.keys != all_of(keys_of(c)));
+  return spread;
+}
+
+}  // namespace
+
+Case select(const Case& given, const Selection& s) {
+  const bool blocks = has_blocks(given, Slot::q) || has_blocks(given, Slot::k) || has_blocks(given, Slot::v);
+  const Case spread = blocks ? with_own_factors(given, s) : Case();
+  const Case& c = blocks ? spread : given;
   Case result;
   result.operation = c.operation;
   for_each_scalar(c.operation, [&](const auto& field) { result.*field.member = c.*field.member; });

@@ -15,6 +15,7 @@
 
 #include "core/problem/case.h"
 #include "core/problem/case_file.h"
+#include "core/problem/descale.h"
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
@@ -63,6 +64,7 @@ std::int64_t first_non_finite(const Tensor& t, std::int64_t from) {
       return first_with<std::uint8_t>(t, 0x7cU, from);
     case DType::boolean:
     case DType::i32:
+    case DType::i8:
       return -1;
   }
   return -1;
@@ -75,13 +77,11 @@ std::string listed(std::vector<std::string_view> names) {
   return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
-/// The names of the tensors that an operation takes: all, or those that it cannot do without.
-std::string taken(Operation operation, bool required_alone) {
+/// The names of the tensors that an operation cannot do without.
+std::string needed(Operation operation) {
   std::vector<std::string_view> names;
-  for (const TensorField& field : tensor_fields) {
-    const Axes& axes = field.axes(operation);
-    if (axes.rank > 0 && (axes.required || !required_alone)) names.push_back(field.name());
-  }
+  for (const TensorField& field : tensor_fields)
+    if (field.axes(operation).required) names.push_back(field.name());
   return listed(std::move(names));
 }
 
@@ -125,13 +125,12 @@ void validate_tensors(const Problem& c) {
     const Axes& axes = field.axes(c.operation);
     const bool is_present = c[field.slot].present();
     if (is_present && axes.rank == 0) {
-      refuse("{} is present; {} takes {} only (operation multihead takes it)", field.name(), name_of(c.operation),
-             taken(c.operation, /*required_alone=*/false));
+      const bool attention = c.operation == Operation::attention;
+      refuse("{} is present; {} does not take it (operation {} does)", field.name(), name_of(c.operation),
+             name_of(attention ? Operation::multihead : Operation::attention));
     }
-    if (!is_present && axes.required) {
-      refuse("{} is missing; {} needs {}", field.name(), name_of(c.operation),
-             taken(c.operation, /*required_alone=*/true));
-    }
+    if (!is_present && axes.required)
+      refuse("{} is missing; {} needs {}", field.name(), name_of(c.operation), needed(c.operation));
     if (is_present) validate_axes(c, field);
   }
 }
@@ -331,7 +330,8 @@ void validate_bytes(std::string_view name, const Tensor& t, std::string_view mea
 }
 
 void validate_mask(const Tensor& mask) {
-  if (mask.dtype() == DType::i32) refuse("mask is i32; it is bool or of a floating dtype");
+  if (mask.dtype() != DType::boolean && !is_floating(mask.dtype()))
+    refuse("mask is {}; it is bool or of a floating dtype", name_of(mask.dtype()));
   if (mask.dtype() == DType::boolean) return validate_bytes("mask", mask, "1 shows a key and 0 hides it");
   for (std::int64_t i = first_non_finite(mask, 0); i >= 0; i = first_non_finite(mask, i + 1)) {
     if (mask[i] == -std::numeric_limits<double>::infinity()) continue;
@@ -346,6 +346,30 @@ void validate_logit(const TensorField& field, const Tensor& t) {
     refuse("{} holds {} at {}; it is finite, or -inf where there is none", field.name(), t[i],
            index_text(i, t.shape()));
   }
+}
+
+void validate_factors(const TensorField& field, const Tensor& t) {
+  for (std::int64_t i = 0; i < t.elements(); ++i)
+    if (!(t[i] > 0) || std::isinf(t[i]))
+      refuse("{} holds {} at {}; a factor is finite and greater than 0", field.name(), t[i], index_text(i, t.shape()));
+}
+
+/// After the numbers themselves: products with a factor are exact in a double.
+void validate_descale(const Problem& c) {
+  for (const Slot tensor : {Slot::q, Slot::k, Slot::v}) {
+    const Tensor& factors = c[descale_of(tensor)];
+    if (!factors.present() || c[tensor].dtype() != DType::f64) continue;
+    for (std::int64_t e = 0; e < factors.elements(); ++e)
+      if (int exponent = 0; std::frexp(factors[e], &exponent) != 0.5)
+        refuse("{} holds {} at {} and {} is f64, beside which a factor is a power of two", name_of(descale_of(tensor)),
+               factors[e], index_text(e, factors.shape()), name_of(tensor));
+  }
+  const bool of_keys = c[Slot::k_descale].present() || c[Slot::v_descale].present();
+  if (c.q_descale_block != 0 && !c[Slot::q_descale].present())
+    refuse("q_descale_block is {} without q_descale; it says how many rows have a factor together", c.q_descale_block);
+  if (c.kv_descale_block != 0 && !of_keys)
+    refuse("kv_descale_block is {} without k_descale or v_descale; it says how many keys have a factor together",
+           c.kv_descale_block);
 }
 
 /// dtypes, and NaN or Inf among the elements.
@@ -366,8 +390,12 @@ void validate_elements(const Case& c) {
       continue;
     }
     if (field.content == Content::place) continue;
-    if (field.content == Content::slope && t.dtype() != DType::f32)
-      refuse("{} is {}; it must be f32", field.name(), name_of(t.dtype()));
+    const bool is_single = field.content == Content::slope || field.content == Content::factor;
+    if (is_single && t.dtype() != DType::f32) refuse("{} is {}; it must be f32", field.name(), name_of(t.dtype()));
+    if (field.content == Content::factor) {
+      validate_factors(field, t);
+      continue;
+    }
     if (field.content == Content::logit) {
       validate_logit(field, t);
       continue;
@@ -378,8 +406,8 @@ void validate_elements(const Case& c) {
     }
     const bool has_own = c.operation == Operation::attention &&
                          (field.slot == Slot::k || field.slot == Slot::v || field.content == Content::slope);
-    if (has_own && !is_floating(t.dtype()))
-      refuse("{} is {}; it must be of a floating dtype", field.name(), name_of(t.dtype()));
+    if (has_own && !is_of_keys(t.dtype()))
+      refuse("{} is {}; it must be of a floating dtype, or i8", field.name(), name_of(t.dtype()));
     if (!has_own && t.dtype() != c.dtype()) {
       refuse("{} is {} and q is {}; all tensors have one dtype, but a mask, and k and v of an attention problem",
              field.name(), name_of(t.dtype()), name_of(c.dtype()));
@@ -421,6 +449,7 @@ void validate(const Case& c) {
   validate_convention(c);
   validate_dropout(c);
   validate_elements(c);
+  validate_descale(c);
   validate_left_pad(c);
   validate_append(c);
   validate_pages(c);

@@ -71,6 +71,14 @@ template <class Real>
   return c.mask_convention == MaskConvention::pre_scale ? scale * (product + bias) : scale * product + bias;
 }
 
+/// What a row of q, or a key, counts times itself.
+[[nodiscard]] inline double written_factor(const Case& c, Slot slot, std::int64_t block, std::int64_t b, std::int64_t h,
+                                           std::int64_t row) {
+  if (!c[slot].present()) return 1;
+  const Shape& shape = c[slot].shape();
+  return c[slot].at(b % shape[0], h % shape[1], shape[2] == 1 ? 0 : row / block);
+}
+
 /// The score of row i and key j of head h, -inf where the key is hidden.
 template <class Real>
 [[nodiscard]] Real reference_score(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
@@ -79,8 +87,10 @@ template <class Real>
   const std::int64_t dk = q[3], query = ((b * q[1] + h) * q[2] + i) * dk,
                      key = ((b * k[1] + h / (q[1] / k[1])) * k[2] + j) * dk;
   Real product = 0;
+  const double q_factor = written_factor(c, Slot::q_descale, c.q_descale_block, b, h, i),
+               k_factor = written_factor(c, Slot::k_descale, c.kv_descale_block, b, h / (q[1] / k[1]), j);
   for (std::int64_t e = 0; e < dk; ++e)
-    product += static_cast<Real>(c.q()[query + e]) * static_cast<Real>(c.k()[key + e]);
+    product += static_cast<Real>(c.q()[query + e] * q_factor) * static_cast<Real>(c.k()[key + e] * k_factor);
   return score_of(c, product, added_to_score(c, b, h, i, j, q[2], k[2]), spoilt);
 }
 /// Row (b, h, i) of attention.
@@ -93,7 +103,10 @@ template <class Real>
   scores.reserve(static_cast<std::size_t>(N));
   for (std::int64_t j = 0; j < N - spoilt.dropped_keys; ++j)
     scores.push_back(reference_score<Real>(c, b, h, i, j, spoilt));
-  return weighted(scores, v[3], [&](std::int64_t j, std::int64_t e) { return c.v()[(first + j) * v[3] + e]; });
+  return weighted(scores, v[3], [&](std::int64_t j, std::int64_t e) {
+    return c.v()[(first + j) * v[3] + e] *
+           written_factor(c, Slot::v_descale, c.kv_descale_block, b, h / (q[1] / v[1]), j);
+  });
 }
 
 /// The elements of attention's output.

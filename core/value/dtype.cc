@@ -97,23 +97,29 @@ void write(void* data, std::int64_t index, T value) noexcept {
 }
 
 /// By DType.
-constexpr std::array<std::string_view, 8> safetensors_names{"F64",     "F32",     "F16",  "BF16",
-                                                            "F8_E4M3", "F8_E5M2", "BOOL", "I32"};
-constexpr std::array<std::size_t, 8> sizes{8, 4, 2, 2, 1, 1, 1, 4};
+constexpr std::array<std::string_view, 9> safetensors_names{"F64",     "F32",  "F16", "BF16", "F8_E4M3",
+                                                            "F8_E5M2", "BOOL", "I32", "I8"};
+constexpr std::array<std::size_t, 9> sizes{8, 4, 2, 2, 1, 1, 1, 4, 1};
 
 /// NaN gives 0.
-double whole_of(double value) noexcept {
+double whole_of(double value, double least = -0x1p31, double most = 0x1p31 - 1) noexcept {
   if (!(value == value)) return 0;
-  return std::nearbyint(std::clamp(value, -0x1p31, 0x1p31 - 1));
+  return std::nearbyint(std::clamp(value, least, most));
+}
+double byte_of(double value) noexcept {
+  return whole_of(value, -128, 127);
 }
 
-constexpr std::array<Format, 6> formats{{
+constexpr std::array<Format, 9> formats{{
     {53, -1022, 0x1p-53, 0x1p-1022, 0x1p-1074, std::numeric_limits<double>::max()},
     {24, -126, 0x1p-24, 0x1p-126, 0x1p-149, static_cast<double>(std::numeric_limits<float>::max())},
     {11, -14, 0x1p-11, 0x1p-14, 0x1p-24, 65504.0},
     {8, -126, 0x1p-8, 0x1p-126, 0x1p-133, 0x1.fep127},
     {4, -6, 0x1p-4, 0x1p-6, 0x1p-9, 448.0},
     {3, -14, 0x1p-3, 0x1p-14, 0x1p-16, 57344.0},
+    {},
+    {},
+    {7, 0, 0x1p-7, 1, 1, 127.0},
 }};
 
 }  // namespace
@@ -179,6 +185,8 @@ double round_to(DType dtype, double value) noexcept {
       return value != 0 ? 1.0 : 0.0;
     case DType::i32:
       return whole_of(value);
+    case DType::i8:
+      return byte_of(value);
   }
   return value;
 }
@@ -201,6 +209,8 @@ double truncate_to(DType dtype, double value) noexcept {
       return value != 0 ? 1.0 : 0.0;
     case DType::i32:
       return whole_of(value);
+    case DType::i8:
+      return byte_of(value);
   }
   return value;
 }
@@ -223,6 +233,8 @@ double load_element(const void* data, DType dtype, std::int64_t index) noexcept 
       return read<std::uint8_t>(data, index) != 0 ? 1.0 : 0.0;
     case DType::i32:
       return static_cast<double>(read<std::int32_t>(data, index));
+    case DType::i8:
+      return static_cast<double>(read<std::int8_t>(data, index));
   }
   return std::numeric_limits<double>::quiet_NaN();
 }
@@ -252,6 +264,9 @@ void store_element(void* data, DType dtype, std::int64_t index, double value) no
       return;
     case DType::i32:
       write(data, index, static_cast<std::int32_t>(whole_of(value)));
+      return;
+    case DType::i8:
+      write(data, index, static_cast<std::int8_t>(byte_of(value)));
       return;
   }
 }

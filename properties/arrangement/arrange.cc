@@ -103,6 +103,13 @@ Tensor first_row(const Tensor& tensor) {
   return mapped(Tensor(tensor.dtype(), tensor.shape().with(0, 1)), [&](std::int64_t e, double) { return tensor[e]; });
 }
 
+Tensor of_first_head(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  const std::int64_t inner = shape.rank() > 2 ? shape[2] : 1;
+  return mapped(Tensor(tensor.dtype(), shape.with(1, 1)),
+                [&](std::int64_t e, double) { return tensor[e / inner * shape[1] * inner + e % inner]; });
+}
+
 Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value) {
   for (std::int64_t e = 0; e < tensor.elements(); ++e) tensor.set(e, value(e, tensor[e]));
   return tensor;

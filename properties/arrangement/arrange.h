@@ -32,6 +32,8 @@ void drop_positions(Case& c);
 
 /// The first entry of the leading axis, which is then 1 long.
 [[nodiscard]] Tensor first_row(const Tensor& tensor);
+/// What the first head has, for all.
+[[nodiscard]] Tensor of_first_head(const Tensor& tensor);
 /// Element by element: tensor[e] = value(e, old), rounded once to its dtype.
 [[nodiscard]] Tensor mapped(Tensor tensor, const std::function<double(std::int64_t, double)>& value);
 

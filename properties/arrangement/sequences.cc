@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -87,7 +88,9 @@ Case joined_case(const Case& c, const Joined& j, const std::vector<Sequence>& of
   one[Slot::q_starts] = whole_numbers(j.q_starts);
   one[Slot::kv_starts] = whole_numbers(j.kv_starts);
   // What is packed is one entry of a batch.
-  if (c[Slot::alibi_slopes].present()) one[Slot::alibi_slopes] = first_row(c[Slot::alibi_slopes]);
+  for (const Slot slot : {Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
+    if (c[slot].present()) one[slot] = first_row(c[slot]);
+  set_block(one, true, 0), set_block(one, false, 0);
   for (const Slot slot : masks) {
     const Tensor& mask = c[slot];
     if (!mask.present()) continue;
@@ -150,6 +153,8 @@ Case padded(const Case& c) {
   }
   Case batched = c;
   drop_sequences(batched);
+  // Rows and keys stand elsewhere now.
+  set_block(batched, true, 0), set_block(batched, false, 0);
   const auto spread = [&](Slot slot, std::int64_t rows) {
     const Shape& shape = c[slot].shape();
     Tensor wide(c[slot].dtype(), {batch, shape[1], rows, shape[3]});

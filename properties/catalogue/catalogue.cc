@@ -38,6 +38,7 @@ const std::vector<const Property*>& catalogue() {
                                                    dropout_properties(),
                                                    alibi_properties(),
                                                    alibi_weight_properties(),
+                                                   descale_properties(),
                                                    drawn_dropout_properties(),
                                                    sequence_properties(),
                                                    cache_properties(),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
@@ -118,6 +119,29 @@ std::string misses_own_dropout(const Case& c) {
 
 std::string misses_alibi(const Case& c) {
   return c[Slot::alibi_slopes].present() ? "" : "has no slopes; the theorem is about them";
+}
+
+std::string misses_descale(const Case& c) {
+  return has_variant(c, descale_variant.name) ? "" : "has no factors of q, k or v; the theorem is about them";
+}
+
+std::string misses_descale_of_scores(const Case& c) {
+  if (c[Slot::q_descale].present() || c[Slot::k_descale].present()) return {};
+  return "has no factors of q or k; the theorem is about them";
+}
+
+std::string misses_descale_of_both(const Case& c) {
+  if (c[Slot::q_descale].present() && c[Slot::k_descale].present()) return {};
+  return "has no factors of both q and k; the theorem is about their product";
+}
+
+std::string misses_descale_of_values(const Case& c) {
+  return c[Slot::v_descale].present() ? "" : "has no factors of v; the theorem is about them";
+}
+
+std::string misses_descale_blocks(const Case& c) {
+  if (has_blocks(c, Slot::q) || has_blocks(c, Slot::k) || has_blocks(c, Slot::v)) return {};
+  return "has no factors of blocks of rows or keys; the theorem is about them";
 }
 
 std::string misses_bottom_right_positions(const Case& c) {
@@ -551,6 +575,11 @@ constexpr Hypothesis sink{"sink", "a sink", misses_sink};
 constexpr Hypothesis softcap{"softcap", "a softcap", misses_softcap};
 constexpr Hypothesis dropout{"dropout", "a mask of dropped weights", misses_dropout};
 constexpr Hypothesis own_dropout{"own-dropout", "a mask of dropped weights that the kernel draws", misses_own_dropout};
+constexpr Hypothesis descale{"descale", "factors of q, k or v", misses_descale};
+constexpr Hypothesis descale_blocks{"descale-blocks", "factors of blocks", misses_descale_blocks};
+constexpr Hypothesis descale_of_both{"descale-of-both", "factors of q and of k", misses_descale_of_both};
+constexpr Hypothesis descale_of_scores{"descale-of-scores", "factors of q or of k", misses_descale_of_scores};
+constexpr Hypothesis descale_of_values{"descale-of-values", "factors of v", misses_descale_of_values};
 constexpr Hypothesis alibi{"alibi", "slopes", misses_alibi};
 constexpr Hypothesis bottom_right_positions{"bottom-right-positions", "positions that count from the last key",
                                             misses_bottom_right_positions};
@@ -687,6 +716,11 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &chunks_before_rows,
                                      &constant_values,
                                      &crossed_page,
+                                     &descale,
+                                     &descale_blocks,
+                                     &descale_of_both,
+                                     &descale_of_scores,
+                                     &descale_of_values,
                                      &dropout,
                                      &equal_keys,
                                      &equal_lengths,

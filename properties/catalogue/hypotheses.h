@@ -118,6 +118,11 @@ extern const Hypothesis dropout;      ///< a mask of dropped weights, which the 
 extern const Hypothesis own_dropout;  ///< a mask of dropped weights, which the kernel draws
 // Slopes.
 extern const Hypothesis alibi;                   ///< slopes
+extern const Hypothesis descale;                 ///< factors of q, k or v
+extern const Hypothesis descale_of_scores;       ///< of q or of k
+extern const Hypothesis descale_of_both;         ///< of q and of k
+extern const Hypothesis descale_of_values;       ///< of v
+extern const Hypothesis descale_blocks;          ///< of blocks of rows, or of keys
 extern const Hypothesis bottom_right_positions;  ///< positions that count from the last key, by a causal form or not
 // Sequences.
 extern const Hypothesis sequences;              ///< lengths, or packed sequences

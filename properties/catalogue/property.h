@@ -95,6 +95,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> dropout_properties();
 [[nodiscard]] std::span<const Property> alibi_properties();
 [[nodiscard]] std::span<const Property> alibi_weight_properties();
+[[nodiscard]] std::span<const Property> descale_properties();
 [[nodiscard]] std::span<const Property> drawn_dropout_properties();
 [[nodiscard]] std::span<const Property> sequence_properties();
 [[nodiscard]] std::span<const Property> cache_properties();

@@ -11,10 +11,12 @@
 #include <optional>
 #include <set>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
+#include "properties/diagnosis/pair_product.h"
 
 namespace attest {
 namespace {
@@ -299,12 +301,9 @@ double largest_product(const Case& c) {
   double largest = 0;
   for (std::int64_t row = 0; row < rows; row += step) {
     const std::int64_t b = row / e.queries / e.heads, h = row / e.queries % e.heads, i = row % e.queries;
-    const std::int64_t first_key = (b * e.kv_heads + kv_head_of(c, h)) * e.keys;
     for (std::int64_t j = 0; j < e.keys; ++j) {
       if (hidden(c, b, h, i, j)) continue;
-      double product = 0;
-      for (std::int64_t d = 0; d < e.dk; ++d) product += c.q()[row * e.dk + d] * c.k()[(first_key + j) * e.dk + d];
-      largest = std::max(largest, std::abs(c.scale * product));
+      largest = std::max(largest, std::abs(c.scale * static_cast<double>(product_of_pair(c, b, h, i, j))));
     }
   }
   return largest;
@@ -413,6 +412,43 @@ std::vector<std::string> traits_of_alibi(const Case& c) {
   return words;
 }
 
+std::vector<std::string> traits_of_descale(const Case& c) {
+  if (!has_variant(c, descale_variant.name)) return {"no factors"};
+  const Extents e = extents_of(c);
+  std::vector<std::string> words{"factors", c.mask().present() ? "factors beside a mask" : "factors and no mask",
+                                 e.queries == 1 ? "factors and one query" : "factors and more than one query"};
+  bool of_heads = false, of_entries = false, odd = false, above = false, below = false;
+  for (const Slot tensor : {Slot::q, Slot::k, Slot::v}) {
+    const Tensor& factors = c[descale_of(tensor)];
+    if (!factors.present()) continue;
+    words.push_back(fmt::format("factors of {}", name_of(tensor)));
+    if (has_blocks(c, tensor)) words.push_back(fmt::format("factors of blocks of {}", name_of(tensor)));
+    of_heads = of_heads || factors.shape()[1] > 1, of_entries = of_entries || factors.shape()[0] > 1;
+    for (const double factor : factors.to_doubles()) {
+      int exponent = 0;
+      odd = odd || std::frexp(factor, &exponent) != 0.5, above = above || factor > 1, below = below || factor < 1;
+    }
+  }
+  if (c.q_descale_block != 0 || c.kv_descale_block != 0) words.emplace_back("factors of blocks");
+  if (c.q_descale_block > 1 || c.kv_descale_block > 1) words.emplace_back("factors of blocks of more than one row");
+  if (of_heads) words.emplace_back("factors of every head's own");
+  if (of_entries) words.emplace_back("factors of every batch entry's own");
+  if (odd) words.emplace_back("a factor that is no power of 2");
+  if (above) words.emplace_back("a factor above 1");
+  if (below) words.emplace_back("a factor below 1");
+  if (e.heads != e.kv_heads) words.emplace_back("factors and grouped heads");
+  if (c.mask().present() && c.mask().dtype() != DType::boolean) words.emplace_back("factors beside an additive mask");
+  if (c.causal != Causal::none) words.emplace_back("factors beside a causal form");
+  if (has_variant(c, window_variant.name)) words.emplace_back("factors beside a window");
+  if (has_variant(c, chunk_variant.name)) words.emplace_back("factors beside chunks");
+  if (c.softcap > 0) words.emplace_back("factors beside a softcap");
+  if (c[Slot::sink].present()) words.emplace_back("factors beside a sink");
+  if (c[Slot::alibi_slopes].present()) words.emplace_back("factors beside slopes");
+  if (has_variant(c, dropout_variant.name)) words.emplace_back("factors beside dropout");
+  if (has_sequences(c)) words.emplace_back("factors beside sequences of lengths of their own");
+  return words;
+}
+
 std::vector<std::string> traits_of_sequences(const Case& c) {
   const bool lengths = has_variant(c, lengths_variant.name), packed = has_variant(c, packed_variant.name);
   if (!has_sequences(c)) return {"batch entries as long as each other"};
@@ -463,10 +499,11 @@ Traits traits_of(const Case& c) {
   for (std::string& words : traits_of_window(c)) add(std::move(words));
   if (c.operation == Operation::attention)
     for (auto* const traits_of : {traits_of_chunks, traits_of_sinks, traits_of_softcap, traits_of_dropout,
-                                  traits_of_alibi, traits_of_sequences})
+                                  traits_of_alibi, traits_of_descale, traits_of_sequences})
       for (std::string& words : traits_of(c)) add(std::move(words));
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
   if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
+  if (c.k().dtype() == DType::i8 || c.v().dtype() == DType::i8) add("k or v of whole numbers");
   for (int slot = static_cast<int>(Slot::w_q); slot < original_slots; ++slot)
     if (c[static_cast<Slot>(slot)].present()) add(fmt::format("{}", name_of(static_cast<Slot>(slot))));
   const Layouts layouts = layouts_of(c);

@@ -12,7 +12,7 @@
 namespace attest {
 
 /// What is looked at of a case: its extents and what it has, not its numbers, but for the size of products beside a
-/// softcap, what slopes are and what dropout drops.
+/// softcap, what slopes and factors are and what dropout drops.
 struct Traits {
   Extents extents;
   /// "a mask", "a causal form", "in f16", "scores huge", …: what some cases have and others have not.

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/diagnosis/arithmetic/probe_denominator.h"
 #include "properties/road/redeclared_kernel.h"
 
@@ -215,6 +217,25 @@ std::vector<Change> forms_of_slopes(const Arithmetic& declared) {
   return changes;
 }
 
+/// Other places where factors act.
+std::vector<Change> places_of_factors(const Arithmetic& declared) {
+  struct Place {
+    DescalePlace place;
+    std::string_view words;
+  };
+  constexpr Place places[] = {
+      {DescalePlace::products, "factors that multiply q·k, and weights or the output"},
+      {DescalePlace::sums, "q, k and v that are multiplied by factors in the format of the sums"},
+      {DescalePlace::inputs, "q, k and v that are multiplied by factors and rounded to the format of q"}};
+  std::vector<Change> changes;
+  for (const auto& [place, words] : places) {
+    if (place == declared.descale) continue;
+    changes.push_back({fmt::format("{} (\"applied\": \"{}\" of descale)", words, name_of(place)),
+                       [place](Arithmetic& a) { a.descale = place; }});
+  }
+  return changes;
+}
+
 /// What the two differ in that is stated with a variant, as JSON of "variants"; empty: nothing.
 std::string difference_of_variants(const Arithmetic& declared, const Arithmetic& changed) {
   nlohmann::ordered_json difference;
@@ -223,17 +244,31 @@ std::string difference_of_variants(const Arithmetic& declared, const Arithmetic&
   };
   if (changed.dropout != declared.dropout) state(dropout_variant, "applied", name_of(changed.dropout));
   if (changed.slopes != declared.slopes) state(alibi_variant, "form", name_of(changed.slopes));
+  if (changed.descale != declared.descale) state(descale_variant, "applied", name_of(changed.descale));
   return difference.is_null() ? std::string() : difference.dump();
 }
 
+bool is_right(Kernel& kernel, const Case& c) {
+  if (!why_unsupported(kernel.manifest(), c).empty()) return false;
+  const Reply reply = kernel.run(c);
+  return reply.status == CallStatus::ok &&
+         judge_attention(c, reply.out, Tensor(), kernel.manifest().arithmetic_for(c)).outcome == Outcome::held;
+}
 /// Does the kernel answer the case right without the variant? Of a case that has it.
 bool is_right_without(Kernel& kernel, const Case& c, std::string_view variant) {
   Case plain = c;
   drop_variant(plain, variant);
-  if (!why_unsupported(kernel.manifest(), plain).empty()) return false;
-  const Reply reply = kernel.run(plain);
-  return reply.status == CallStatus::ok &&
-         judge_attention(plain, reply.out, Tensor(), kernel.manifest().arithmetic_for(plain)).outcome == Outcome::held;
+  return is_right(kernel, plain);
+}
+/// Or with powers of two in the place of its factors, by which every format multiplies exactly? Keys that are whole
+/// numbers are none without factors.
+bool is_right_by_powers(Kernel& kernel, const Case& c) {
+  Case exact = c;
+  for (const Slot slot : {Slot::q_descale, Slot::k_descale, Slot::v_descale})
+    if (c[slot].present())
+      exact[slot] =
+          mapped(c[slot], [](std::int64_t, double factor) { return std::exp2(std::round(std::log2(factor))); });
+  return is_right(kernel, exact);
 }
 
 /// The keys of "arithmetic" in which the two differ, as JSON.
@@ -307,6 +342,14 @@ class Search {
     return std::ranges::all_of(cases_, [&](const Wrong& one) {
       const Case& c = one.found->value;
       return c[Slot::alibi_slopes].present() && is_right_without(kernel_, c, alibi_variant.name);
+    });
+  }
+
+  /// Whether it is factors that are wrong: every case has some, and is right by those that nobody rounds.
+  [[nodiscard]] bool is_of_factors() {
+    return std::ranges::all_of(cases_, [&](const Wrong& one) {
+      const Case& c = one.found->value;
+      return has_variant(c, descale_variant.name) && is_right_by_powers(kernel_, c);
     });
   }
 
@@ -416,6 +459,8 @@ std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> ca
   if (search.is_of_dropout()) return search.sufficient(places_of_dropout(search.declared()));
   // What slope·j is rounded by looks as scores of a narrower format do.
   if (search.is_of_slopes()) return search.sufficient(forms_of_slopes(search.declared()));
+  // Products with factors that are rounded look as scores or weights of a narrower format do.
+  if (search.is_of_factors()) return search.sufficient(places_of_factors(search.declared()));
   const bool capped = std::ranges::any_of(cases, [](const BeyondBound& one) { return one.value.softcap > 0; });
   const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared(), capped));
   const std::vector<Change> rearranged = search.unrefuted(rearrangements(search.declared()));

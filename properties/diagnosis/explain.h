@@ -46,7 +46,8 @@ struct Explanation {
 /// that hold when they are run again explain nothing and are passed over. Runs the kernel on every case up to some
 /// hundred times. Where every case divides what dropout keeps, and is right where nothing is dropped, the arithmetic of
 /// weights and sums is none to explain it by: then the only changes are other places for that division. Where every
-/// case has slopes, and is right without them, the only changes are other forms of what they add.
+/// case has slopes, and is right without them, the only changes are other forms of what they add; where every case has
+/// factors, and is right by powers of two in their place, other places where these act.
 [[nodiscard]] std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases);
 
 }  // namespace attest

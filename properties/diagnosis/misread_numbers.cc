@@ -19,6 +19,7 @@
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/pair_product.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
 
 namespace attest {
@@ -30,7 +31,7 @@ Case with_scores(const Case& shape, double first, double others) {
   c[Slot::mask] = Tensor();
   drop_positions(c);
   c.softcap = 0;
-  for (const Variant& variant : {dropout_variant, alibi_variant}) drop_variant(c, variant.name);
+  for (const Variant& variant : {dropout_variant, alibi_variant, descale_variant}) drop_variant(c, variant.name);
   c.provenance = {};
   const Extents e = extents_of(c);
   const auto fill = [&](Slot slot, auto&& number) {
@@ -98,12 +99,10 @@ constexpr LseReading lse_readings[] = {
 double largest_score(const Case& c, std::int64_t row) {
   const Extents e = extents_of(c);
   const std::int64_t b = row / e.queries / e.heads, h = row / e.queries % e.heads, i = row % e.queries;
-  const std::int64_t key_row = (b * e.kv_heads + kv_head_of(c, h)) * e.keys;
   double largest = -infinity;
   for (std::int64_t j = 0; j < e.keys; ++j) {
     if (hidden(c, b, h, i, j)) continue;
-    double product = 0;
-    for (std::int64_t d = 0; d < e.dk; ++d) product += c.q()[row * e.dk + d] * c.k()[(key_row + j) * e.dk + d];
+    const auto product = static_cast<double>(product_of_pair(c, b, h, i, j));
     largest = std::max(largest, score_in(c, product, bias_of(c, b, h, i, j)));
   }
   return largest;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <numbers>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -23,6 +25,7 @@
 #include "properties/diagnosis/row_misreadings.h"
 #include "properties/diagnosis/variants/alibi_misreadings.h"
 #include "properties/diagnosis/variants/chunk_misreadings.h"
+#include "properties/diagnosis/variants/descale_misreadings.h"
 #include "properties/diagnosis/variants/dropout_misreadings.h"
 #include "properties/diagnosis/variants/sequence_misreadings.h"
 #include "properties/diagnosis/variants/sink_misreadings.h"
@@ -327,6 +330,8 @@ class Misreadings {
       add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
     for (MisreadSlopes& reading : misread_slopes(c_))
       add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
+    for (MisreadDescale& reading : misread_descale(c_))
+      add_sized(std::move(reading.words), reading.size, std::move(reading.problem));
   }
 
   void heads() {
@@ -532,11 +537,24 @@ class Misreadings {
   std::vector<Misreading> found_;
 };
 
-/// Are there sinks, slopes and what keep says for each of its heads? Axes that are read as others may leave more heads
-/// than there are of these, or other rows.
+/// Are there factors for each head and row?
+bool factors_serve(const Case& problem) {
+  return std::ranges::all_of(std::array{Slot::q, Slot::k, Slot::v}, [&](Slot tensor) {
+    const Tensor& factors = problem[descale_of(tensor)];
+    if (!factors.present()) return true;
+    const Shape &shape = factors.shape(), &of = problem[tensor].shape();
+    const std::int64_t block = tensor == Slot::q ? problem.q_descale_block : problem.kv_descale_block;
+    const bool serve = (shape[0] == 1 || shape[0] == of[0]) && (shape[1] == 1 || shape[1] == of[1]);
+    return serve && (shape[2] == 1 || shape[2] * block >= of[2]);
+  });
+}
+
+/// Are there sinks, slopes, factors and what keep says for each of its heads? Axes that are read as others may leave
+/// more heads than there are of these, or other rows.
 bool serves_its_axes(const Case& problem) {
   const Tensor &sinks = problem[Slot::sink], &keep = problem[Slot::keep], &slopes = problem[Slot::alibi_slopes];
   if (sinks.present() && sinks.elements() != heads_of(problem)) return false;
+  if (!factors_serve(problem)) return false;
   const auto serves = [](std::int64_t pages, std::int64_t all) { return pages == 1 || pages == all; };
   if (slopes.present() && (slopes.shape()[1] != heads_of(problem) || !serves(slopes.shape()[0], batch_of(problem))))
     return false;
@@ -608,6 +626,14 @@ Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t 
       wide.set(e, narrow[(head / heads * shape[1] + kv_head(head % heads)) * page + e % page]);
     }
     expanded[slot] = std::move(wide);
+    // A head's factors go with it.
+    const Tensor& factors = c[descale_of(slot)];
+    if (!factors.present() || factors.shape()[1] == 1) continue;
+    const Shape of_heads = factors.shape().with(1, heads);
+    expanded[descale_of(slot)] = mapped(Tensor(factors.dtype(), of_heads), [&](std::int64_t e, double) {
+      const std::int64_t head = e / of_heads[2];
+      return factors.at(head / heads, kv_head(head % heads), e % of_heads[2]);
+    });
   }
   return expanded;
 }

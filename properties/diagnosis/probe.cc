@@ -21,13 +21,14 @@
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
-#include "properties/diagnosis/variants/probe_alibi.h"
-#include "properties/diagnosis/variants/probe_chunks.h"
-#include "properties/diagnosis/variants/probe_dropout.h"
-#include "properties/diagnosis/variants/probe_sequences.h"
-#include "properties/diagnosis/variants/probe_sinks.h"
-#include "properties/diagnosis/variants/probe_softcaps.h"
-#include "properties/diagnosis/variants/probe_windows.h"
+#include "properties/diagnosis/variants/probes/probe_alibi.h"
+#include "properties/diagnosis/variants/probes/probe_chunks.h"
+#include "properties/diagnosis/variants/probes/probe_descale.h"
+#include "properties/diagnosis/variants/probes/probe_dropout.h"
+#include "properties/diagnosis/variants/probes/probe_sequences.h"
+#include "properties/diagnosis/variants/probes/probe_sinks.h"
+#include "properties/diagnosis/variants/probes/probe_softcaps.h"
+#include "properties/diagnosis/variants/probes/probe_windows.h"
 #include "properties/language/answer.h"
 #include "properties/road/redeclared_kernel.h"
 
@@ -62,6 +63,7 @@ class Prober : public ProbeQuestions {
     ask_softcaps(*this);
     ask_dropout(*this);
     ask_alibi(*this);
+    ask_descale(*this);
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();

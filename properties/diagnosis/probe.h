@@ -32,8 +32,8 @@ struct Probed {
 
 /// Asks a kernel's attention entry, or its multihead one where that is all it has, in one of its dtypes (f32 where it
 /// lists it): scale, masks and their polarity and convention, causal alignment, rows without a key, windows, chunks,
-/// lengths of sequences and packed ones, sinks, softcaps, dropout, slopes, the key-value head of a head or the columns
-/// of one, lse, biases, strides, limits (find_limits.h), lengths and head dimensions, the arithmetic
+/// lengths of sequences and packed ones, sinks, softcaps, dropout, slopes, factors, the key-value head of a head or the
+/// columns of one, lse, biases, strides, limits (find_limits.h), lengths and head dimensions, the arithmetic
 /// (probe_arithmetic.h), and which claims hold in a few hundred cases. A reading is found when every answer to the
 /// question lies within its bound and within that of no other reading; declared arithmetic is believed until then, and
 /// so are limits. Questions and their numbers follow from `seed`; those about the arithmetic are always the same.

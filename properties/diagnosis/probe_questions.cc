@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <vector>
 
+#include "core/bound/error_bound.h"
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/support/errors.h"
 #include "core/support/infinity.h"
 #include "properties/language/answer.h"
@@ -78,6 +82,10 @@ Case ProbeQuestions::plain(const ProbeSize& s) {
   c[Slot::k] = numbers({s.batch, s.kv_heads, s.keys, s.dk});
   c[Slot::v] = numbers({s.batch, s.kv_heads, s.keys, s.dv});
   c.scale = inverse_root(s.dk);
+  const std::vector<KvDtypes> formats = manifest().kv_dtypes_for(dtype_);
+  for (const auto& [slot, format] : {std::pair{Slot::k, &KvDtypes::k}, std::pair{Slot::v, &KvDtypes::v}})
+    if (std::ranges::all_of(formats, [format](const KvDtypes& one) { return one.*format == DType::i8; }))
+      c[descale_of(slot)] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{1});
   return in_kv_dtypes(std::move(c), manifest());
 }
 
@@ -104,6 +112,17 @@ Verdict ProbeQuestions::judge(const Case& problem, const Tensor& out) const {
 
 bool ProbeQuestions::fits(const Case& problem, const Tensor& out) const {
   return judge(problem, out).outcome == Outcome::held;
+}
+
+bool ProbeQuestions::have_one_answer(const Case& a, const Case& b) const {
+  const AttentionBounds of_a = attention_bounds(a, arithmetic()), of_b = attention_bounds(b, arithmetic());
+  for (std::size_t e = 0; e < of_a.elements.size(); ++e) {
+    const ElementBound &one = of_a.elements[e], &other = of_b.elements[e];
+    if (is_of_row(one.excuse) && is_of_row(other.excuse)) continue;
+    const double lost = 0x1p-40 * (1 + std::fabs(one.value)) + one.certificate + other.certificate;
+    if (!(std::fabs(one.value - other.value) <= lost)) return false;
+  }
+  return true;
 }
 
 Settled ProbeQuestions::settle(const std::function<Question()>& ask) {

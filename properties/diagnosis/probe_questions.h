@@ -60,10 +60,13 @@ class ProbeQuestions {
 
   /// Random q, k and v of multiples of 1/8 in [-1, 1], which every format holds; scale 1/sqrt(dk). For multihead with
   /// weights and biases of such numbers, heads·dk being the width of every token; `kv_heads` counts for attention only.
+  /// Where the manifest has no keys or values but whole numbers, with the factors by which these are as large.
   [[nodiscard]] Case plain(const ProbeSize& size);
   /// A mask [1, 1, M, N], each row with a key that it sees and one that it does not, where N >= 2.
   [[nodiscard]] Tensor hiding(bool boolean, const ProbeSize& size);
   [[nodiscard]] bool fits(const Case& problem, const Tensor& out) const;
+  /// What is exact of both attention problems is the same, but for what is lost where one is written out as a mask.
+  [[nodiscard]] bool have_one_answer(const Case& a, const Case& b) const;
   /// Asks probe_rounds times.
   [[nodiscard]] Settled settle(const std::function<Question()>& ask);
   /// "yes", or what became of the plain problem of that size.

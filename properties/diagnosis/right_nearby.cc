@@ -8,6 +8,7 @@
 
 #include "core/kernel/limits.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -81,6 +82,9 @@ std::vector<Beside> cases_beside(const Case& c, std::optional<std::int64_t> elem
     if (c.dropout_p > 0) change("a dropout_p of 0", [](Case& other) { other.dropout_p = 0; });
   }
   without("no slopes", alibi_variant);
+  without("no factors", descale_variant);
+  if (has_variant(c, descale_variant.name) && (c.q_descale_block != 0 || c.kv_descale_block != 0))
+    change("no blocks of factors", [](Case& other) { set_block(other, true, 0), set_block(other, false, 0); });
   if (!is_inverse_root(c.scale, e.dk))
     change("the scale 1/sqrt(dk)", [&](Case& other) { other.scale = inverse_root(e.dk); });
   return beside;

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/problem/score.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
+#include "properties/diagnosis/pair_product.h"
 
 namespace attest {
 namespace {
@@ -35,9 +37,7 @@ class Row {
       const bool sees = !hidden(c, place.batch, place.head, place.query, j);
       const double bias = sees ? bias_of(c, place.batch, place.head, place.query, j) : -infinity;
       added_.push_back(pre && sees ? c.scale * bias : bias);
-      long double product = 0;
-      for (std::int64_t d = 0; d < e_.dk; ++d)
-        product += static_cast<long double>(query(d)) * static_cast<long double>(c.k()[(kv_row_ + j) * e_.dk + d]);
+      const long double product = product_of_pair(c, place.batch, place.head, place.query, j);
       readable_ = readable_ && std::isfinite(static_cast<double>(product));
       scores_.push_back(capped(static_cast<double>(product * static_cast<long double>(c.scale)), c.softcap) +
                         added_.back());
@@ -61,13 +61,21 @@ class Row {
     row.scale = c_.scale, row.softcap = c_.softcap;
     row[Slot::q] = Tensor(c_.dtype(), {1, 1, 1, e_.dk});
     for (std::int64_t d = 0; d < e_.dk; ++d) row[Slot::q].set(d, query(d));
+    const std::int64_t kv = kv_head_of(c_, place_.head);
     const auto taken = [&](Slot slot, const OfKey& times) {
       const std::int64_t width = c_[slot].shape()[3];
       Tensor tensor(DType::f64, {1, 1, e_.keys, width});
       for (std::int64_t at = 0; at < tensor.elements(); ++at)
-        tensor.set(at, c_[slot][kv_row_ * width + at] * times(at / width));
+        tensor.set(
+            at, c_[slot][kv_row_ * width + at] * factor_of(c_, slot, place_.batch, kv, at / width) * times(at / width));
       row[slot] = std::move(tensor);
     };
+    // Keys and values are multiplied by then, and a factor of 1 lets a kernel round that.
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v}) {
+      if (!c_[descale_of(slot)].present()) continue;
+      const double of_query = factor_of(c_, Slot::q, place_.batch, place_.head, place_.query);
+      row[descale_of(slot)] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{slot == Slot::q ? of_query : 1});
+    }
     taken(Slot::k, key_times);
     taken(Slot::v, value_times);
     Tensor mask(DType::f64, {1, 1, 1, e_.keys});

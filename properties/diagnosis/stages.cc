@@ -9,6 +9,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/oracle/oracle.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
@@ -51,6 +52,7 @@ struct Row {
   std::vector<double> keep;  ///< of the keys; empty: nothing is dropped
   double dropout_p = 0;
   bool has_slopes = false;
+  bool has_factors = false;  ///< by which q, k and v are multiplied here, as far as the dtype holds it
 };
 
 Row row_of(const Case& c, std::int64_t element) {
@@ -61,20 +63,25 @@ Row row_of(const Case& c, std::int64_t element) {
   out.dropout_p = c.dropout_p;
   out.dk = c.k().shape()[3], out.dv = c.v().shape()[3];
   out.has_slopes = c[Slot::alibi_slopes].present();
+  out.has_factors = has_variant(c, descale_variant.name);
   if (c.mask().present() && c.mask().dtype() != DType::boolean)
     out.mask = c.mask().dtype();
   else if (out.has_slopes)
     out.mask = c.dtype();  // that every kernel's masks have which takes numbers at all
   const std::int64_t kv = kv_head_of(c, h), all = c.k().shape()[2];
-  for (std::int64_t x = 0; x < out.dk; ++x) out.q.push_back(c.q().at(b, h, i, x));
+  const auto multiplied = [&](Slot slot, std::int64_t head, std::int64_t row, std::int64_t x) {
+    const double one = c[slot].at(b, head, row, x);
+    return c[descale_of(slot)].present() ? round_to(out.dtype, one * factor_of(c, slot, b, head, row)) : one;
+  };
+  for (std::int64_t x = 0; x < out.dk; ++x) out.q.push_back(multiplied(Slot::q, h, i, x));
   for (std::int64_t j = 0; j < all; ++j) {
     if (hidden(c, b, h, i, j)) continue;
     double product = 0;
     for (std::int64_t x = 0; x < out.dk; ++x) {
-      out.k.push_back(c.k().at(b, kv, j, x));
+      out.k.push_back(multiplied(Slot::k, kv, j, x));
       product += out.q[static_cast<std::size_t>(x)] * out.k.back();
     }
-    for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(c.v().at(b, kv, j, x));
+    for (std::int64_t x = 0; x < out.dv; ++x) out.v.push_back(multiplied(Slot::v, kv, j, x));
     // Slopes become a mask, of whatever its format makes of them.
     const double bias = round_to(out.mask, bias_of(c, b, h, i, j));
     out.bias.push_back(bias);
@@ -239,13 +246,20 @@ StageFound stage_of(Kernel& kernel, const Case& c) {
   if (!whole.wrong() || whole.element < 0) return undetermined("the output by itself is within its bound");
   Row row = row_of(c, whole.element);
   if (row.keys == 0) return undetermined("the row sees no key");
+  const auto finite = [](const std::vector<double>& all) {
+    return std::ranges::all_of(all, [](double x) { return std::isfinite(x); });
+  };
+  if (row.has_factors && !(finite(row.q) && finite(row.k) && finite(row.v)))
+    return undetermined("what its factors multiply leaves the range of the dtype");
   Fed single = fed(kernel, alone(row));
   if (!single.wrong())
     return undetermined(
         single.outcome == Outcome::held
-            ? fmt::format("its row alone, with the keys that it sees{}, comes out right: {}masks, other "
+            ? fmt::format("its row alone, with the keys that it sees{}{}, comes out right: {}{}masks, other "
                           "rows or heads, lengths or memory are at fault",
-                          row.has_slopes ? " and a mask of what slopes add" : "", row.has_slopes ? "slopes, " : "")
+                          row.has_slopes ? " and a mask of what slopes add" : "",
+                          row.has_factors ? ", multiplied by their factors" : "", row.has_slopes ? "slopes, " : "",
+                          row.has_factors ? "factors, " : "")
             : "its row alone cannot be judged");
   // What is fed below drops nothing, and would come out right of a kernel that is wrong about dropout alone.
   if (!row.keep.empty()) {

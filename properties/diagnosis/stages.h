@@ -32,8 +32,8 @@ struct StageFound {
 ///   kernel then, so that the evidence can say that the cap is at fault.
 /// Of a row that drops weights it is asked first whether it is wrong without dropout, too, and then that row is looked
 /// at: none of these stages is dropout's, and of a kernel that is wrong about that alone none is named. What slopes add
-/// to the scores of a row is a mask of the row that stands alone, so that of a kernel that is wrong about slopes alone
-/// none is named either.
+/// to the scores of a row is a mask of the row that stands alone, and its factors have multiplied q, k and v there, so
+/// that of a kernel that is wrong about slopes or factors alone none is named either.
 /// Every judgement is by the proved bound of the fed case itself. A row that is right when it stands alone is wrong
 /// because of masks, other rows or heads, lengths or memory: nothing is determined then, nor where the manifest rules
 /// out what would have to be fed, nor of the weights of a row that sees more than 2048 keys.

@@ -56,7 +56,7 @@ const Property family[] = {
      .source = "001 004",
      .needs = "attention",
      .floating_point = "bitwise if batch-invariant",
-     .under = "window chunk lengths left_pad sink softcap dropout alibi",
+     .under = "window chunk lengths left_pad sink softcap dropout alibi descale",
      .hypotheses = entries,
      .given = [](Draw& draw) -> Case {
        return draw.attention(period_of_tile_laws)

@@ -20,6 +20,7 @@ namespace attest {
 [[nodiscard]] std::vector<PlantedFault> faults_of_softcaps();
 [[nodiscard]] std::vector<PlantedFault> faults_of_dropout();
 [[nodiscard]] std::vector<PlantedFault> faults_of_alibi();
+[[nodiscard]] std::vector<PlantedFault> faults_of_factors();
 
 /// The same, all of that kind.
 [[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {

@@ -26,6 +26,7 @@ enum class FaultKind {
   softcaps,         ///< what a cap makes of a scaled product
   dropout,          ///< which weights are dropped, and what becomes of the others
   alibi,            ///< what slopes add to scores
+  descale,          ///< which factor a row of q, k or v has, and where it is multiplied
   second_key_tile,  ///< more keys than a tile takes
   partial_tile,     ///< a last tile that is not full, behind a full one
   causal_tiles,     ///< a causal form over more than one tile
@@ -37,6 +38,7 @@ enum class FaultKind {
   softcap_tiles,    ///< a cap beside a tile of keys that is full
   dropout_tiles,    ///< dropped weights in more than one tile
   alibi_tiles,      ///< slopes beside more than one tile
+  descale_tiles,    ///< factors of blocks that are not tiles, or beside more than one tile
   head_dim,         ///< a head or value dimension above 64
   heads,            ///< more than 8 heads, or three to a group
   batch,            ///< more than four batch entries, or several and more than one tile
@@ -46,12 +48,12 @@ enum class FaultKind {
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 26> names{
-      "masks",         "numbers",      "windows",     "chunks",          "sequences",    "sinks",
-      "softcaps",      "dropout",      "alibi",       "second key tile", "partial tile", "causal tiles",
-      "mask tiles",    "window tiles", "chunk tiles", "sequence tiles",  "sink tiles",   "softcap tiles",
-      "dropout tiles", "alibi tiles",  "head dim",    "heads",           "batch",        "long rows",
-      "index",         "split"};
+  static constexpr std::array<std::string_view, 28> names{
+      "masks",         "numbers",       "windows",      "chunks",        "sequences",       "sinks",
+      "softcaps",      "dropout",       "alibi",        "descale",       "second key tile", "partial tile",
+      "causal tiles",  "mask tiles",    "window tiles", "chunk tiles",   "sequence tiles",  "sink tiles",
+      "softcap tiles", "dropout tiles", "alibi tiles",  "descale tiles", "head dim",        "heads",
+      "batch",         "long rows",     "index",        "split"};
 };
 
 /// A correct kernel with one mistake.

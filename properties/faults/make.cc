@@ -20,6 +20,8 @@ Arithmetic arithmetic_of(const Make& make, DType dtype) {
   a.tanh = {TanhMeasure::ulp, 2.5};
   // Weights that are normalised are multiplied before they are rounded, and those that are not with the output.
   a.dropout = make.normalise_first ? DropoutPlace::weights : DropoutPlace::output;
+  // Rows are multiplied by their factors as they are loaded.
+  a.descale = DescalePlace::sums;
   if (make.lazy_nats > 0) {
     a.max = MaxPolicy::lazy;
     a.lazy_nats = make.lazy_nats;

@@ -8,16 +8,17 @@
 #include "core/problem/score.h"
 #include "core/support/infinity.h"
 #include "core/value/tensor.h"
-#include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_cache.h"
-#include "properties/faults/planted_chunk.h"
-#include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_row.h"
 #include "properties/faults/planted_sequences.h"
 #include "properties/faults/planted_sink.h"
 #include "properties/faults/planted_softcap.h"
 #include "properties/faults/planted_tiles.h"
-#include "properties/faults/planted_window.h"
+#include "properties/faults/variants/planted_alibi.h"
+#include "properties/faults/variants/planted_chunk.h"
+#include "properties/faults/variants/planted_descale.h"
+#include "properties/faults/variants/planted_dropout.h"
+#include "properties/faults/variants/planted_window.h"
 
 namespace attest {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 /// Memory of one call, kept by each thread for its next one.
 template <class Real>
 struct Workspace {
-  std::vector<Real> q, k, v, bias, slopes, x, weights, part, tile, out;
+  std::vector<Real> q, k, v, bias, factors, slopes, x, weights, part, tile, out;
   std::vector<std::uint8_t> visible, kept;
 };
 
@@ -33,13 +34,13 @@ template <class Real>
 class PlantedProblem {
  public:
   PlantedProblem(const Make& make, Slip slip, const attest_problem& p, attest_result& result, std::int64_t call,
-                 const Miscount& miscount)
+                 const SequencePlace& place)
       : make_(make),
         slip_(slip),
         p_(p),
         result_(result),
         call_(call),
-        miscount_(miscount),
+        place_(place),
         dtype_(static_cast<DType>(p.q.dtype)),
         batches_(p.q.shape[0]),
         heads_(p.q.shape[1]),
@@ -63,6 +64,9 @@ class PlantedProblem {
         const std::int64_t source = is("third-batch-reads-second") && b == 2 ? 1 : b;
         load(p_.k, source, kv_head(h), w_.k);
         load(p_.v, source, kv_head(h), w_.v);
+        factors(&attest_problem::q, b, h).multiply(w_.q);
+        factors(&attest_problem::k, source, h).multiply(w_.k);
+        factors(&attest_problem::v, source, h).multiply(w_.v);
         w_.weights.assign(size(keys_), Real{0});
         run_head(b, h);
       }
@@ -96,6 +100,27 @@ class PlantedProblem {
             static_cast<Real>(load_element(t.data, dtype_, offset_of(t, b, h, row, column)));
       }
     }
+  }
+
+  /// Those of what head h reads of q, k or v.
+  [[nodiscard]] PlantedFactors<Real> factors(attest_tensor attest_problem::* tensor, std::int64_t b,
+                                             std::int64_t h) const {
+    const bool of_queries = tensor == &attest_problem::q;
+    return {p_,
+            slip_,
+            {.tensor = tensor,
+             .b = b,
+             .h = of_queries ? h : kv_head(h),
+             .query_head = h,
+             .first = of_queries ? place_.first_query : place_.first_key}};
+  }
+  /// Of the products of row i, where they are not in what is multiplied.
+  void load_factors(std::int64_t b, std::int64_t h, std::int64_t i) {
+    w_.factors.clear();
+    if (!has_factors_apart(p_, slip_)) return;
+    const Real of_row = factors(&attest_problem::q, b, h).of_row(i);
+    const PlantedFactors<Real> of_keys = factors(&attest_problem::k, b, h);
+    for (std::int64_t j = 0; j < keys_; ++j) w_.factors.push_back(of_row * of_keys.of_row(j));
   }
 
   /// Where an element of q, k or v is read. A wrong place stays inside the tensor's memory: what lies beyond it is not
@@ -164,7 +189,7 @@ class PlantedProblem {
     w_.visible.assign(static_cast<std::size_t>(keys_), 0);
     w_.bias.assign(static_cast<std::size_t>(keys_), Real{0});
     std::int64_t end = causal_end(i), seen = 0;
-    const KeyRange window = window_of(p_, slip_, h, i), chunk = chunk_of(p_, slip_, miscount_, i);
+    const KeyRange window = window_of(p_, slip_, h, i), chunk = chunk_of(p_, slip_, place_.miscount, i);
     if (is("first-key-not-bounded") && p_.causal != ATTEST_CAUSAL_NONE) end = std::max<std::int64_t>(end, 1);
     for (std::int64_t j = 0; j < end; ++j) {
       const double entry = mask_entry(b, h, i, j);
@@ -189,7 +214,7 @@ class PlantedProblem {
   }
 
   [[nodiscard]] PlantedSlopes<Real> slopes(std::int64_t b, std::int64_t h) const {
-    return {p_, slip_, b, h, miscount_.slopes};
+    return {p_, slip_, b, h, place_.miscount.slopes};
   }
   /// What slopes add to the scores of row i.
   void load_slopes(std::int64_t b, std::int64_t h, std::int64_t i) {
@@ -246,6 +271,7 @@ class PlantedProblem {
             has_bias ? w_.bias.data() : nullptr,
             static_cast<Real>(sink_of(p_, slip_, h)) + slopes(b, h).added_to_sink(i),
             static_cast<Real>(softcap_of(p_, slip_)),
+            w_.factors.empty() ? nullptr : w_.factors.data(),
             w_.slopes.empty() ? nullptr : w_.slopes.data(),
             drops_weights(p_, slip_) ? w_.kept.data() : nullptr,
             gain_of_dropout<Real>(p_, slip_),
@@ -274,10 +300,13 @@ class PlantedProblem {
       std::ranges::fill(w_.out, Real{0});
       return;
     }
+    load_factors(b, h, i);
     load_slopes(b, h, i);
     load_kept(b, h, i);
     attend(row_at(b, h, i, lse));
     lse += slopes(b, h).added_to_lse(i);
+    // The sum is divided by the factor of v, which the output is to have.
+    if (is("descale-of-v-in-lse")) lse -= std::log(factors(&attest_problem::v, b, h).of_row(0));
     if (is("phantom-key") && keys_ % 4 == 3) scale_out(1 / (1 + std::exp(-double{lse})), lse);
     if (is("page-past-the-end") && keys_ % 8 == 7) add_next_key(b, h, i, lse);
     if (is("last-key-of-a-residue") && keys_ > 8 && keys_ % 8 == 1) leave_out(keys_ - 1, keys_, b, h, i, lse);
@@ -362,7 +391,7 @@ class PlantedProblem {
   const attest_problem& p_;
   attest_result& result_;
   std::int64_t call_;
-  Miscount miscount_;
+  SequencePlace place_;
   DType dtype_;
   std::int64_t batches_, heads_, queries_, kv_heads_, keys_, head_dim_, value_dim_;
   inline static thread_local Workspace<Real> w_;
@@ -370,24 +399,24 @@ class PlantedProblem {
 
 /// What is one problem by itself, of no sequences and no cache.
 int run_plain(const Make& make, Slip slip, const attest_problem& problem, attest_result& result, std::int64_t call,
-              const Miscount& miscount, std::string& message) {
+              const SequencePlace& place, std::string& message) {
   const auto dtype = static_cast<DType>(problem.q.dtype);
   if (make.query_tile > 0) {
     if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16) {
       message = "runs in f32, f16 and bf16";
       return ATTEST_UNSUPPORTED;
     }
-    PlantedTiles(make, slip, problem, result, miscount).run();
+    PlantedTiles(make, slip, problem, result, place).run();
     return ATTEST_OK;
   }
   switch (dtype) {
     case DType::f64:
-      PlantedProblem<double>(make, slip, problem, result, call, miscount).run();
+      PlantedProblem<double>(make, slip, problem, result, call, place).run();
       return ATTEST_OK;
     case DType::f32:
     case DType::f16:
     case DType::bf16:
-      PlantedProblem<float>(make, slip, problem, result, call, miscount).run();
+      PlantedProblem<float>(make, slip, problem, result, call, place).run();
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";
@@ -402,11 +431,11 @@ int run_planted(const Make& make, Slip slip, const attest_problem& given, attest
   const DrawnKeep drawn = with_own_mask(given, slip);
   const PlantedCache cache(drawn.problem, slip, std::max<std::int64_t>(make.block, 1));
   const attest_problem& problem = cache.problem();
-  if (!has_sequences(problem)) return run_plain(make, slip, problem, result, call, Miscount(), message);
+  if (!has_sequences(problem)) return run_plain(make, slip, problem, result, call, SequencePlace(), message);
   int status = ATTEST_OK;
   for_each_sequence(problem, result, slip,
-                    [&](const attest_problem& own, attest_result& answer, const Miscount& miscount) {
-                      const int one = run_plain(make, slip, own, answer, call, miscount, message);
+                    [&](const attest_problem& own, attest_result& answer, const SequencePlace& place) {
+                      const int one = run_plain(make, slip, own, answer, call, place, message);
                       if (one != ATTEST_OK) status = one;
                     });
   return status;

@@ -97,11 +97,15 @@ class Attend {
 
   /// By the mask convention.
   [[nodiscard]] Real score_without_slopes(std::int64_t j) const {
-    const Real qk = product(j), bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
+    const Real qk = product(j), factor = row_.factors == nullptr ? Real{1} : row_.factors[j];
+    Real bias = row_.bias == nullptr ? Real{0} : row_.bias[j];
+    if (is("descale-of-the-mask")) bias *= factor;
     if (folds_) return caps() ? std::tanh(qk * (row_.scale / row_.softcap)) : qk + bias;
     const bool scaled = make_.prescaled_q || is("undeclared-narrow-q");
-    if (caps())
-      return PlantedCap<Real>{row_.softcap, scaled ? Real{1} : row_.scale, row_.dtype, row_.slip}.score(qk, bias);
+    if (caps()) {
+      const PlantedCap<Real> cap{row_.softcap, scaled ? Real{1} : row_.scale, row_.dtype, row_.slip};
+      return is("descale-after-softcap") ? factor * cap.score(qk, 0) + bias : cap.score(qk, bias);
+    }
     if (is("mask-over-scale") && !row_.pre_scale) return row_.scale * (qk + bias * (1 / row_.scale));
     const Real s = scaled ? qk : row_.scale * qk;
     if (row_.bias == nullptr) return s;

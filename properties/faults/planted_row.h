@@ -32,6 +32,7 @@ struct PlantedRow {
   const Real* bias;             ///< [N]; nullptr: none
   Real sink;                    ///< -inf: none
   Real softcap;                 ///< 0: none
+  const Real* factors;          ///< [N]: of the row's product with a key, where a slip has them apart; nullptr: in both
   const Real* slopes;           ///< [N]: what slopes add to the scores; nullptr: nothing
   const std::uint8_t* kept;     ///< [N]: 0 drops the weight of a key; nullptr: none is dropped
   Real gain;                    ///< multiplies what is kept; 1: nothing is dropped

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/value/tensor.h"
-#include "properties/faults/planted_alibi.h"
+#include "properties/faults/variants/planted_alibi.h"
 
 namespace attest {
 namespace {
@@ -47,7 +47,7 @@ class Sequences {
     for (std::size_t s = 0; s < parts_.size(); ++s) slip_in(parts_[s], s);
   }
 
-  void run(const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend) {
+  void run(const std::function<void(const attest_problem&, attest_result&, const SequencePlace&)>& attend) {
     clear_padding();
     for (std::size_t s = 0; s < parts_.size(); ++s) {
       const Part& part = parts_[s];
@@ -58,7 +58,7 @@ class Sequences {
       attest_result answer = result_;
       answer.out = cut(cut(result_.out, 0, part.entry, 1), 2, part.first_query, part.queries);
       answer.lse = cut(cut(result_.lse, 0, part.entry, 1), 2, part.first_query, part.queries);
-      attend(own, answer, miscount(part));
+      attend(own, answer, {part.first_query, part.first_key, miscount(part)});
       if (is("sequence-without-keys-nan") && right_[s].keys == 0) fill(answer.out, nan);
       if (is("values-of-padding-multiplied")) add_padding(part, answer);
     }
@@ -130,6 +130,11 @@ class Sequences {
     const bool keeps_as_first = is("dropout-mask-of-the-first-sequence");
     one.keep = cut_mask(p_.keep, part, keeps_as_first ? 0 : part.first_query, keeps_as_first ? 0 : part.first_key);
     one.alibi_slopes = cut(p_.alibi_slopes, 0, has_slopes(p_) && p_.alibi_slopes.shape[0] > 1 ? part.entry : 0, 1);
+    for (attest_tensor attest_problem::* const t :
+         {&attest_problem::q_descale, &attest_problem::k_descale, &attest_problem::v_descale}) {
+      const bool shared = (p_.*t).shape[0] == 1 || is("descale-of-first-batch");
+      one.*t = cut(p_.*t, 0, shared ? 0 : part.entry, 1);
+    }
     if (is("positions-from-the-padded-end") && p_.causal == ATTEST_CAUSAL_BOTTOM_RIGHT && !packed_)
       show_up_to(one, p_.k.shape[2] - p_.q.shape[2]);
     if (is("positions-of-tokens-among-all") && p_.causal != ATTEST_CAUSAL_NONE && packed_)
@@ -218,7 +223,7 @@ bool has_sequences(const attest_problem& p) {
 }
 
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,
-                       const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend) {
+                       const std::function<void(const attest_problem&, attest_result&, const SequencePlace&)>& attend) {
   Sequences(p, result, slip).run(attend);
 }
 

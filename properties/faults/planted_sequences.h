@@ -15,11 +15,17 @@ struct Miscount {
   std::int64_t chunk_keys = 0;  ///< and keys
 };
 
+/// Where a sequence lies in the tensors that it is cut out of.
+struct SequencePlace {
+  std::int64_t first_query = 0, first_key = 0;
+  Miscount miscount = {};
+};
+
 [[nodiscard]] bool has_sequences(const attest_problem& p);
 
-/// attend(problem, result, miscount) for each sequence, as the slip understands them: views of the tensors, of one
+/// attend(problem, result, place) for each sequence, as the slip understands them: views of the tensors, of one
 /// batch entry and without the variants that say where the sequence lies. Rows of no sequence become 0.
 void for_each_sequence(const attest_problem& p, attest_result& result, Slip slip,
-                       const std::function<void(const attest_problem&, attest_result&, const Miscount&)>& attend);
+                       const std::function<void(const attest_problem&, attest_result&, const SequencePlace&)>& attend);
 
 }  // namespace attest

@@ -3,10 +3,10 @@
 #include <bit>
 
 #include "core/value/tensor.h"
-#include "properties/faults/planted_alibi.h"
-#include "properties/faults/planted_chunk.h"
-#include "properties/faults/planted_dropout.h"
 #include "properties/faults/planted_tiles.h"
+#include "properties/faults/variants/planted_alibi.h"
+#include "properties/faults/variants/planted_chunk.h"
+#include "properties/faults/variants/planted_dropout.h"
 
 namespace attest {
 
@@ -53,8 +53,29 @@ void PlantedTiles::load(const attest_tensor& t, std::int64_t b, std::int64_t h, 
   }
 }
 
+/// Those of what head h reads of q, k or v.
+PlantedFactors<float> PlantedTiles::factors(attest_tensor attest_problem::* tensor, std::int64_t b,
+                                            std::int64_t h) const {
+  const bool of_queries = tensor == &attest_problem::q;
+  return {p_,
+          slip_,
+          {.tensor = tensor,
+           .b = b,
+           .h = of_queries ? h : kv_head(h),
+           .query_head = h,
+           .first = of_queries ? place_.first_query : place_.first_key,
+           .tile = of_queries ? rows_ : columns_}};
+}
+
+/// Whether what head h reads is multiplied by its factors.
+bool PlantedTiles::takes_factors(std::int64_t b, std::int64_t h) const {
+  return !is("descale-dropped-in-parts") || parts_of(key_tiles(query_tile(b, h, 0))) == 1;
+}
+
 void PlantedTiles::load_head(std::int64_t b, std::int64_t h) {
+  const bool takes = takes_factors(b, h);
   load(p_.q, b, h, m_.q);
+  if (takes) factors(&attest_problem::q, b, h).multiply(m_.q);
   // A group's heads follow one another and share what is loaded.
   if (h > 0 && kv_head(h) == kv_head(h - 1) && !m_.v.empty()) return;
   if (is("values-of-the-head-before")) {
@@ -63,6 +84,9 @@ void PlantedTiles::load_head(std::int64_t b, std::int64_t h) {
   const std::int64_t source = is("batch-in-two-bits") ? b & 3 : b;
   load(p_.k, source, kv_head(h), m_.k);
   load(p_.v, source, kv_head(h), m_.v);
+  if (!takes) return;
+  factors(&attest_problem::k, source, h).multiply(m_.k);
+  factors(&attest_problem::v, source, h).multiply(m_.v);
 }
 
 /// Columns [first, first + width) of the tile's keys, transposed; what lies behind the last key is 0.
@@ -237,7 +261,7 @@ std::int64_t PlantedTiles::key_of_slope(const KeyTile& tile, std::int64_t j) con
 void PlantedTiles::load_slopes(const QueryTile& queries, const KeyTile& tile) {
   if (!has_slopes(p_)) return;
   std::ranges::fill(m_.slopes, 0.0F);
-  const PlantedSlopes<float> slopes(p_, slip_, queries.b, head_of_slope(queries), miscount_.slopes);
+  const PlantedSlopes<float> slopes(p_, slip_, queries.b, head_of_slope(queries), place_.miscount.slopes);
   if (!slopes.any() || !has_slopes_in(queries, tile)) return;
   const std::int64_t keys = std::min(columns_, keys_ - tile.index * columns_);
   for (std::int64_t r = 0; r < queries.rows; ++r)

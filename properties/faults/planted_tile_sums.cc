@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "properties/faults/planted_alibi.h"
 #include "properties/faults/planted_sink.h"
 #include "properties/faults/planted_softcap.h"
 #include "properties/faults/planted_tiles.h"
+#include "properties/faults/variants/planted_alibi.h"
 
 namespace attest {
 namespace {
@@ -161,6 +161,9 @@ void PlantedTiles::rescale(const QueryTile& queries, const KeyTile& tile, std::i
   if (is("odd-tile-output-not-rescaled") && (tile.index - tile.begin) % 2 == 1) return;
   const std::int64_t columns = is("first-value-chunk-rescaled") ? std::min(chunk, value_dim_) : value_dim_;
   if (is("dropout-scaled-in-every-tile") && later) factor *= gain_;
+  // The factor of the tile's values multiplies all that there is, not what they add.
+  if (is("descale-of-v-on-the-running-sum") && later)
+    factor *= factors(&attest_problem::v, queries.b, queries.h).of_row(tile.index * columns_);
   float* const out = state.out.data() + r * value_dim_;
   for (std::int64_t c = 0; c < columns; ++c) out[c] *= factor;
 }

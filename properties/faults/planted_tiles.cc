@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "core/value/tensor.h"
-#include "properties/faults/planted_alibi.h"
-#include "properties/faults/planted_chunk.h"
-#include "properties/faults/planted_dropout.h"
+#include "properties/faults/variants/planted_alibi.h"
+#include "properties/faults/variants/planted_chunk.h"
+#include "properties/faults/variants/planted_dropout.h"
 
 namespace attest {
 namespace {
@@ -22,7 +22,7 @@ std::int64_t rounded_up(std::int64_t n, std::int64_t whole) {
 }  // namespace
 
 PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
-                           const Miscount& miscount)
+                           const SequencePlace& place)
     : make_(make),
       slip_(slip),
       p_(problem),
@@ -38,7 +38,7 @@ PlantedTiles::PlantedTiles(const Make& make, Slip slip, const attest_problem& pr
       rows_(make.query_tile),
       columns_(make.block),
       drops_(drops_weights(problem, slip)),
-      miscount_(miscount),
+      place_(place),
       gain_(gain_of_dropout<float>(problem, slip)) {}
 
 void PlantedTiles::run() {
@@ -102,10 +102,10 @@ KeyRange PlantedTiles::window(const QueryTile& tile, std::int64_t r) const {
 KeyRange PlantedTiles::own_chunk(const QueryTile& tile, std::int64_t r) const {
   if (is("chunk-ignored-in-parts") && parts_ > 1) return {0, keys_};
   if (is("chunk-of-the-tiles-first-row")) r = 0;
-  if (!is("chunk-rounded-up-to-the-tile")) return chunk_of(p_, slip_, miscount_, tile.first + r);
+  if (!is("chunk-rounded-up-to-the-tile")) return chunk_of(p_, slip_, place_.miscount, tile.first + r);
   attest_problem longer = p_;
   longer.attention_chunk = rounded_up(p_.attention_chunk, columns_) * columns_;
-  return chunk_of(longer, slip_, miscount_, tile.first + r);
+  return chunk_of(longer, slip_, place_.miscount, tile.first + r);
 }
 
 /// The first tile of keys that some row of the tile may see by the window and its chunk.

@@ -9,7 +9,8 @@
 
 #include "properties/faults/make.h"
 #include "properties/faults/planted_sequences.h"
-#include "properties/faults/planted_window.h"
+#include "properties/faults/variants/planted_descale.h"
+#include "properties/faults/variants/planted_window.h"
 
 namespace attest {
 
@@ -18,7 +19,7 @@ namespace attest {
 class PlantedTiles {
  public:
   PlantedTiles(const Make& make, Slip slip, const attest_problem& problem, attest_result& result,
-               const Miscount& miscount);
+               const SequencePlace& place);
   void run();
 
  private:
@@ -82,6 +83,9 @@ class PlantedTiles {
   [[nodiscard]] std::int64_t offset_of(const attest_tensor& t, std::int64_t b, std::int64_t h, std::int64_t row,
                                        std::int64_t column) const;
   void load(const attest_tensor& t, std::int64_t b, std::int64_t h, std::vector<float>& to) const;
+  [[nodiscard]] PlantedFactors<float> factors(attest_tensor attest_problem::* tensor, std::int64_t b,
+                                              std::int64_t h) const;
+  [[nodiscard]] bool takes_factors(std::int64_t b, std::int64_t h) const;
   void load_head(std::int64_t b, std::int64_t h);
   void load_key_chunk(const KeyTile& tile, std::int64_t first, std::int64_t width);
   void load_values(const QueryTile& queries, const KeyTile& tile);
@@ -125,7 +129,7 @@ class PlantedTiles {
   std::int64_t rows_;                    ///< of a tile of queries
   std::int64_t columns_;                 ///< keys of a tile
   bool drops_;                           ///< weights
-  Miscount miscount_;                    ///< of a sequence
+  SequencePlace place_;                  ///< of what is computed, in its tensors
   float gain_;                           ///< multiplies what is kept of them
   std::int64_t parts_ = 1;               ///< of the tile of queries that is computed
   float sink_ = -infinity;               ///< of the part that is summed

@@ -72,6 +72,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_softcaps(), std::back_inserter(joined));
     std::ranges::move(faults_of_dropout(), std::back_inserter(joined));
     std::ranges::move(faults_of_alibi(), std::back_inserter(joined));
+    std::ranges::move(faults_of_factors(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;

@@ -108,15 +108,12 @@ Edge edge_of(const Recipe& r) {
   return edges[Stream(r.seed ^ 0x65646765U).below(4)];
 }
 
-/// Of what is dropped, where anything lies under other strides: drawn apart from the others, which are then what they
-/// are without it. It is never `repeated`, as what a head drops is not what all of them do.
-MemoryLayout layout_of_keep(const Recipe& r) {
-  return static_cast<MemoryLayout>(Stream(r.seed ^ 0x6b656570U).below(static_cast<int>(MemoryLayout::repeated)));
-}
-
-/// The same of slopes, of which a head or an entry may have its own as well.
-MemoryLayout layout_of_slopes(const Recipe& r) {
-  return static_cast<MemoryLayout>(Stream(r.seed ^ 0x736c7374U).below(static_cast<int>(MemoryLayout::repeated)));
+/// Of what a variant has for each head, entry or pair, where anything lies under other strides: drawn apart from the
+/// others, which are then what they are without it. It is never `repeated`, as what a head has is not what all of them
+/// have.
+MemoryLayout layout_of_variant(const Recipe& r, Slot slot) {
+  return static_cast<MemoryLayout>(Stream(r.seed ^ (0x6b656570U + static_cast<std::uint64_t>(slot)))
+                                       .below(static_cast<int>(MemoryLayout::repeated)));
 }
 
 std::string kinds_of(const Recipe& r) {
@@ -180,13 +177,14 @@ Case decode(Recipe recipe) {
   // After the fills: a case whose kernel does not have its variant is the one that it would be without it.
   fill_slopes(recipe, c);
   set_later_arguments(c, recipe.arguments);
+  fill_descale(recipe, c);
   fill_sequences(recipe, c);
   fill_sinks(recipe, c);
   fill_dropout(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
-    if (c[Slot::keep].present()) recipe.layouts[Slot::keep] = layout_of_keep(recipe);
-    if (c[Slot::alibi_slopes].present()) recipe.layouts[Slot::alibi_slopes] = layout_of_slopes(recipe);
+    for (const Slot slot : {Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
+      if (c[slot].present()) recipe.layouts[slot] = layout_of_variant(recipe, slot);
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);
   }

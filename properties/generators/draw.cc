@@ -162,6 +162,10 @@ DrawnAttention& DrawnAttention::chunked() {
   give_variant(recipe_.arguments, chunk_variant.name, axis_extents(recipe_), stream);
   return *this;
 }
+DrawnAttention& DrawnAttention::with_descale(FactorKind kind) {
+  recipe_.descale = kind;
+  return *this;
+}
 DrawnAttention& DrawnAttention::with_sinks() {
   recipe_.sinks = true;
   return *this;

@@ -32,6 +32,8 @@ class DrawnAttention {
   DrawnAttention& windowed();
   /// Chunks of keys, around and within the lengths that the case has by now.
   DrawnAttention& chunked();
+  /// Factors of q, k or v.
+  DrawnAttention& with_descale(FactorKind kind = FactorKind::any);
   /// A sink for each head.
   DrawnAttention& with_sinks();
   /// A cap of scores.

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "core/problem/descale.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 
@@ -108,6 +109,8 @@ void set_later_arguments(Problem& c, const ArgumentValues& values) {
   c.mask_convention = convention_of(c);
   // Its rate comes with what says which weights are dropped (fill_dropout).
   if (!c[Slot::keep].present()) drop_variant(c, dropout_variant.name);
+  // So do blocks of factors with these (fill_descale).
+  settle_blocks(c);
 }
 
 }  // namespace attest

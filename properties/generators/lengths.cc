@@ -104,6 +104,7 @@ bool has_variant(const Recipe& r, const Variant& variant) {
   if (variant == sink_variant) return r.sinks;
   if (variant == dropout_variant) return r.dropout;
   if (variant == alibi_variant) return r.slopes;
+  if (variant == descale_variant) return r.descale != FactorKind::none;
   return attest::has_variant(r.arguments, variant.name);
 }
 void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
@@ -117,6 +118,8 @@ void give_variant(Recipe& r, const Variant& variant, Stream& stream) {
     give_dropout(r, stream);
   else if (variant == alibi_variant)
     give_slopes(r, stream);
+  else if (variant == descale_variant)
+    r.descale = FactorKind::any;
   else
     attest::give_variant(r.arguments, variant.name, axis_extents(r), stream);
 }
@@ -126,6 +129,7 @@ void drop_variant(Recipe& r, const Variant& variant) {
   if (variant == sink_variant) r.sinks = false;
   if (variant == dropout_variant) r.dropout = false;
   if (variant == alibi_variant) r.slopes = false;
+  if (variant == descale_variant) r.descale = FactorKind::none;
   attest::drop_variant(r.arguments, variant.name);
 }
 

@@ -92,6 +92,17 @@ enum class MatrixKind : std::uint8_t {
   count
 };
 
+/// Which of q, k and v have factors.
+enum class FactorKind : std::uint8_t {
+  none,
+  any,        ///< one of them at least
+  of_scores,  ///< q or k at least
+  of_both,    ///< q and k at least
+  of_values,  ///< v at least
+  in_blocks,  ///< k or v at least, and where there are rows for two blocks there are two
+  count
+};
+
 /// How long the sequences of a batch are, beside the M and N that the longest may have.
 enum class LengthKind : std::uint8_t {
   none,     ///< all as long as that
@@ -189,8 +200,9 @@ struct Recipe {
   bool dropout = false;                   ///< weights that are dropped, drawn from the seed; the rate is an argument
   /// What takes from scores by distance, for each head, drawn from the seed; what distances count from is an argument.
   bool slopes = false;
-  bool own_dropout = false;  ///< weights that a kernel is to drop by a mask of its own
-  double trained_rate = 0;   ///< not 0: that of dropout, of a shape that has it (with_later_arguments)
+  FactorKind descale = FactorKind::none;  ///< factors of q, k or v, drawn from the seed
+  bool own_dropout = false;               ///< weights that a kernel is to drop by a mask of its own
+  double trained_rate = 0;                ///< not 0: that of dropout, of a shape that has it (with_later_arguments)
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout
   /// has something to repeat; a mask is spread out over the heads.
   Layouts layouts{};

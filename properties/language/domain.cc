@@ -4,12 +4,26 @@
 
 #include <cmath>
 
+#include "core/kernel/formal.h"
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
 
 namespace attest {
 namespace {
+
+Verdict identical_lse(Sides sides) {
+  const Expressions &one = sides.left.run().formal_lse(), &other = sides.right.run().formal_lse();
+  const std::int64_t width = sides.left.shape()[sides.left.shape().rank() - 1];
+  const std::int64_t left_dv = sides.left.run().shape()[3], right_dv = sides.right.run().shape()[3];
+  for (std::int64_t e = 0; e < sides.left.elements(); e += width) {
+    const Expression &x = one[sides.left.origin(e) / left_dv], &y = other[sides.right.origin(e) / right_dv];
+    if (x.kind() == ProofKind::undefined || y.kind() == ProofKind::undefined) continue;
+    if (!GenericInputs::current().identical(x, y))
+      return violated(Violation::lse, fmt::format("lse {} is another one", sides.left.origin(e) / left_dv));
+  }
+  return {};
+}
 
 bool in_domain(const Result& result, std::int64_t e) {
   const AllowedError bound = result.run().bound(result.origin(e));
@@ -39,6 +53,7 @@ Verdict agree_in_domain(Sides sides, Match match) {
 
 Verdict agree_in_lse_in_domain(Sides sides, Match match) {
   const Run &left = sides.left.run(), &right = sides.right.run();
+  if (left.has_formal_lse() && right.has_formal_lse()) return identical_lse(sides);
   if (!left.lse().present() || !right.lse().present()) return {};
   const std::int64_t width = sides.left.shape()[sides.left.shape().rank() - 1];
   const std::int64_t left_dv = left.shape()[3], right_dv = right.shape()[3];

@@ -18,7 +18,8 @@ namespace attest {
 [[nodiscard]] Verdict agree_in_domain(Sides sides, Match match);
 
 /// The log-sum-exps of the rows that two results of attention hold, in their order, where both rows lie inside the
-/// domain: bits (values) where these must agree, else to within what both are allowed. Held where a run has none.
+/// domain: bits (values) where these must agree, else to within what both are allowed. Held where a run has none. In a
+/// proof the same formulas.
 [[nodiscard]] Verdict agree_in_lse_in_domain(Sides sides, Match match);
 
 }  // namespace attest

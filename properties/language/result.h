@@ -34,7 +34,8 @@ class Run {
   [[nodiscard]] const Values& out() const { return out_; }
   /// [batch, heads, M]; absent where none was wanted or is offered, of a wide scalar, and in a proof.
   [[nodiscard]] const Tensor& lse() const;
-  /// The same in a proof.
+  /// The same in a proof, where it was asked for.
+  [[nodiscard]] bool has_formal_lse() const { return lse_.is<Expressions>(); }
   [[nodiscard]] const Expressions& formal_lse() const { return *lse_.as<Expressions>(); }
   /// Error allowed to an element of out, excuse and whether it must be finite. Of a wide scalar that holds every
   /// double: the bound of double, scaled (RowBound::most_E); of another wide one its own (wide_oracle.h); 0 for

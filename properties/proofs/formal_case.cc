@@ -9,6 +9,7 @@
 #include <random>
 
 #include "core/kernel/formal.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "properties/arrangement/arrange.h"
@@ -115,6 +116,13 @@ void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {
       inputs.declare(slopes[e], element_name(Slot::alibi_slopes, slopes.shape(), e));
     }
   }
+  for (const Slot slot : {Slot::q_descale, Slot::k_descale, Slot::v_descale}) {
+    Tensor& factors = c[slot];
+    for (std::int64_t e = 0; factors.present() && e < factors.elements(); ++e) {
+      factors.set(e, numbers.next_of_24_bits());
+      inputs.declare(factors[e], element_name(slot, factors.shape(), e), /*positive=*/true);
+    }
+  }
   c.scale = numbers.next();
   inputs.declare(c.scale, "scale", /*positive=*/true);
   if (c.softcap > 0) {
@@ -165,7 +173,8 @@ std::optional<Case> formal_case(const Property& property, const ProofShape& shap
       if (!property.misses(c).empty()) continue;
       if (!GenericInputs::is_constant(c.scale)) inputs.declare(c.scale, "root", /*positive=*/true);
     }
-    validate(c);
+    // Any factor is one of numbers that no format holds.
+    validate(has_variant(c, descale_variant.name) ? before : c);
     return c;
   }
   return std::nullopt;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/kernel/limits.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
@@ -106,12 +107,45 @@ std::string kind_of(const KvDtypes& formats) {
   return fmt::format("{}-and-{}", name_of(formats.k), name_of(formats.v));
 }
 
+namespace {
+
+/// k or v in another format; of whole numbers with factors by which the largest of those that have one is 127.
+void store_in(Case& c, Slot tensor, DType dtype) {
+  Tensor& factors = c[descale_of(tensor)];
+  if (dtype != DType::i8 || !factors.present()) {
+    c[tensor] = rounded(c[tensor], dtype);
+    return;
+  }
+  const Tensor values = dequantised(c, tensor);
+  const Shape &shape = values.shape(), &of = factors.shape();
+  const std::int64_t block = of[2] == 1 ? std::max<std::int64_t>(shape[2], 1) : c.kv_descale_block;
+  const auto place = [&](std::int64_t e) {
+    const std::int64_t row = e / shape[3], head = row / shape[2] % shape[1], entry = row / shape[2] / shape[1];
+    return ((of[0] == 1 ? 0 : entry) * of[1] + (of[1] == 1 ? 0 : head)) * of[2] + row % shape[2] / block;
+  };
+  std::vector<double> most(static_cast<std::size_t>(factors.elements()), 0);
+  for (std::int64_t e = 0; e < values.elements(); ++e) {
+    double& one = most[static_cast<std::size_t>(place(e))];
+    one = std::max(one, std::fabs(values[e]));
+  }
+  // A factor is a number of f32 even where a block has no number but 0.
+  for (std::int64_t e = 0; e < factors.elements(); ++e)
+    if (most[static_cast<std::size_t>(e)] > 0x1p-100) factors.set(e, most[static_cast<std::size_t>(e)] / 127);
+  c[tensor] = mapped(Tensor(dtype, shape), [&](std::int64_t e, double) { return values[e] / factors[place(e)]; });
+}
+
+}  // namespace
+
 Case in_kv_dtypes(Case c, const Manifest& m) {
   if (c.operation != Operation::attention || !m.kv_dtypes.contains(c.dtype())) return c;
-  const std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
+  std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
+  // Whole numbers are keys and values beside factors alone.
+  const auto holds = [&](Slot tensor, DType dtype) { return dtype != DType::i8 || c[descale_of(tensor)].present(); };
+  const auto held = [&](const KvDtypes& pair) { return holds(Slot::k, pair.k) && holds(Slot::v, pair.v); };
+  if (std::ranges::any_of(offered, held)) std::erase_if(offered, [&](const KvDtypes& pair) { return !held(pair); });
   const KvDtypes chosen = offered[static_cast<std::size_t>(argument(c, "kv-dtypes", std::ssize(offered)))];
-  if (c.k().dtype() != chosen.k) c[Slot::k] = rounded(c.k(), chosen.k);
-  if (c.v().dtype() != chosen.v) c[Slot::v] = rounded(c.v(), chosen.v);
+  if (c.k().dtype() != chosen.k) store_in(c, Slot::k, chosen.k);
+  if (c.v().dtype() != chosen.v) store_in(c, Slot::v, chosen.v);
   if (!c.provenance.kinds) return c;
   drop_kinds(c, "kv-dtypes:");
   add_kind(c, "kv-dtypes:", kind_of(chosen));
@@ -340,6 +374,28 @@ void fit_alignment(Case& c, const Manifest& m) {
   fit_alignment(c, m);
 }
 
+/// Without the factors that the kernel does not take, and of heads, entries and blocks together where they may not have
+/// their own.
+void fit_descale(Case& c, const VariantTerms& terms) {
+  const std::pair<Slot, bool> tensors[] = {{Slot::q, terms.of_q}, {Slot::k, terms.of_k}, {Slot::v, terms.of_v}};
+  for (const auto& [tensor, taken] : tensors) {
+    Tensor& factors = c[descale_of(tensor)];
+    if (!factors.present()) continue;
+    // What whole numbers are without theirs is no key any more.
+    if (!taken) factors = Tensor();
+    if (factors.present() && !terms.per_batch) factors = first_row(factors);
+    if (factors.present() && !terms.per_head) factors = of_first_head(factors);
+  }
+  settle_blocks(c);
+  const auto fit = [&](bool of_rows, std::int64_t block, const std::vector<std::int64_t>& blocks) {
+    if (block != 0 && !terms.any_blocks && !std::ranges::binary_search(blocks, block))
+      set_block(c, of_rows, blocks.empty() ? 0 : blocks.front());
+  };
+  fit(true, c.q_descale_block, terms.q_blocks);
+  fit(false, c.kv_descale_block, terms.kv_blocks);
+  if (c.provenance.kinds) restate_kinds(c, descale_variant.name);
+}
+
 /// Without the ends that a window may not have, and aligned as it may be; without the lengths that there may not be;
 /// one entry's slopes for all where entries may not have their own; without variants that the kernel does not have, or
 /// not with what else the case has.
@@ -366,6 +422,7 @@ void fit_variants(Case& c, const Manifest& m) {
     if (variant == sink_variant && std::ranges::count(terms.dtypes, c[Slot::sink].dtype()) == 0)
       c[Slot::sink] = rounded(c[Slot::sink], terms.dtypes.front());
     if (variant == alibi_variant && !terms.per_batch) c[Slot::alibi_slopes] = first_row(c[Slot::alibi_slopes]);
+    if (variant == descale_variant) fit_descale(c, terms);
     if (variant != window_variant) continue;
     // An end that may not be is exchanged for the one that may.
     if (!terms.left && c.window_left >= 0) c.window_right = std::max(c.window_right, std::exchange(c.window_left, -1));

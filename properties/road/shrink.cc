@@ -203,7 +203,7 @@ class Shrinker {
     bool changed = false;
     for (const Simplification simpler : simplifications) {
       Case candidate = current_;
-      if (!simplify_all(candidate[slot], simpler)) continue;
+      if (!simplify_all(candidate, slot, simpler)) continue;
       if (take(std::move(candidate))) {
         changed = true;
         break;
@@ -213,7 +213,7 @@ class Shrinker {
     for (std::int64_t element = 0; elements <= 64 && element < elements; ++element) {
       for (const Simplification simpler : simplifications) {
         Case candidate = current_;
-        if (!simplify_one(candidate[slot], element, simpler)) continue;
+        if (!simplify_one(candidate, slot, element, simpler)) continue;
         if (take(std::move(candidate))) {
           changed = true;
           break;

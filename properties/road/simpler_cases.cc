@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/problem/descale.h"
 #include "core/problem/edge.h"
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
@@ -51,10 +52,11 @@ bool leave_out(Case& c, const TensorField& field) {
   if (!c[field.slot].present()) return false;
   // Pages need them.
   if (field.slot == Slot::kv_lengths && c[Slot::page_table].present()) return false;
-  if (field.content == Content::length || field.slot == Slot::page_table_v)
+  if (field.content == Content::length || field.content == Content::factor || field.slot == Slot::page_table_v)
     c[field.slot] = Tensor();
   else
     drop_variant(c, field.variant.name);
+  settle_blocks(c);
   return true;
 }
 
@@ -76,6 +78,28 @@ bool level_slopes(Case& c) {
   if (!slopes.present()) return false;
   const std::int64_t heads = slopes.shape()[1];
   return set(c[Slot::alibi_slopes], mapped(slopes, [&](std::int64_t e, double) { return slopes[e / heads * heads]; }));
+}
+
+/// Without blocks of factors, then one for all heads and entries, then 1.
+bool join_blocks(Case& c) {
+  const bool had = c.q_descale_block != 0 || c.kv_descale_block != 0;
+  set_block(c, true, 0), set_block(c, false, 0);
+  return had;
+}
+bool share_factors(Case& c) {
+  bool changed = false;
+  for (const Slot slot : {Slot::q_descale, Slot::k_descale, Slot::v_descale})
+    if (c[slot].present() && c[slot].shape()[0] * c[slot].shape()[1] > 1)
+      changed = true, c[slot] = of_first_head(first_row(c[slot]));
+  return changed;
+}
+bool round_factors(Case& c) {
+  bool changed = false;
+  for (const Slot slot : {Slot::q_descale, Slot::k_descale, Slot::v_descale})
+    if (c[slot].present())
+      changed |=
+          set(c[slot], mapped(c[slot], [](std::int64_t, double x) { return std::exp2(std::round(std::log2(x))); }));
+  return changed;
 }
 
 /// Without packed sequences of no token.
@@ -127,7 +151,9 @@ std::vector<Step> made_form_steps(Operation operation) {
     steps.emplace_back([&field](Case& c) { return leave_out(c, field); });
   }
   if (operation == Operation::attention)
-    for (const auto step : {without_empty_sequences, share_slopes, level_slopes}) steps.emplace_back(step);
+    for (const auto step :
+         {without_empty_sequences, share_slopes, level_slopes, join_blocks, share_factors, round_factors})
+      steps.emplace_back(step);
   steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {
@@ -244,11 +270,11 @@ void add_number_steps(const Case& c, std::vector<Step>& steps) {
     const auto slot = static_cast<Slot>(index);
     if (!c[slot].present()) continue;
     for (const Simplification simpler : simplifications)
-      steps.emplace_back([slot, simpler](Case& changed) { return simplify_all(changed[slot], simpler); });
+      steps.emplace_back([slot, simpler](Case& changed) { return simplify_all(changed, slot, simpler); });
     for (std::int64_t element = 0; c[slot].elements() <= 64 && element < c[slot].elements(); ++element) {
       for (const Simplification simpler : simplifications)
         steps.emplace_back(
-            [slot, element, simpler](Case& changed) { return simplify_one(changed[slot], element, simpler); });
+            [slot, element, simpler](Case& changed) { return simplify_one(changed, slot, element, simpler); });
     }
   }
 }

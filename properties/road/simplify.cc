@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/problem/fields.h"
+
 namespace attest {
 namespace {
 
@@ -72,6 +74,19 @@ bool simplify_all(Tensor& tensor, Simplification to) {
   bool changed = false;
   const std::int64_t elements = tensor.present() ? tensor.elements() : 0;
   for (std::int64_t element = 0; element < elements; ++element) changed |= simplify_one(tensor, element, to);
+  return changed;
+}
+
+bool simplify_one(Case& c, Slot slot, std::int64_t element, Simplification to) {
+  const bool is_factor = tensor_fields[static_cast<std::size_t>(slot)].content == Content::factor;
+  if (is_factor && !(simpler(c[slot][element], to) > 0)) return false;
+  return simplify_one(c[slot], element, to);
+}
+
+bool simplify_all(Case& c, Slot slot, Simplification to) {
+  bool changed = false;
+  const std::int64_t elements = c[slot].present() ? c[slot].elements() : 0;
+  for (std::int64_t element = 0; element < elements; ++element) changed |= simplify_one(c, slot, element, to);
   return changed;
 }
 

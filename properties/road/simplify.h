@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "core/problem/case.h"
 #include "core/value/tensor.h"
 
 namespace attest {
@@ -25,5 +26,8 @@ inline constexpr std::array simplifications{Simplification::zero,      Simplific
 bool simplify_one(Tensor& tensor, std::int64_t element, Simplification to);
 /// Every element that gets simpler; false when none does or the tensor is absent.
 bool simplify_all(Tensor& tensor, Simplification to);
+/// The same of a case's tensors; factors stay greater than 0.
+bool simplify_one(Case& c, Slot slot, std::int64_t element, Simplification to);
+bool simplify_all(Case& c, Slot slot, Simplification to);
 
 }  // namespace attest

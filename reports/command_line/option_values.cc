@@ -116,6 +116,8 @@ std::vector<DType> dtypes_of(std::string_view, Text text) {
   for (const auto part : std::views::split(listed, ',')) {
     const std::string word(part.begin(), part.end());
     const std::optional<DType> dtype = named<DType>(word);
+    if (dtype == DType::i8)
+      throw UsageError(R"(--dtype is "i8"; it is that of q, and i8 is for keys and values (a manifest's "kv_dtypes"))");
     if (!dtype || !is_floating(*dtype)) {
       std::vector<std::string_view> names;
       names.reserve(known.size());

@@ -38,13 +38,14 @@ Arithmetic arithmetic_of(const Property& property, const Manifest& manifest, con
 std::string_view unknown_argument(const Case& c) {
   std::string_view name;
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
-    if (field.variant == window_variant || field.variant == chunk_variant || field.variant == softcap_variant) return;
+    for (const Variant& known : {window_variant, chunk_variant, softcap_variant, descale_variant})
+      if (field.variant == known) return;
     if (field.variant == dropout_variant && c[Slot::keep].present()) return;
     if (!field.is_original() && c.*field.member != field.neutral && name.empty()) name = field.name;
   });
   for (const TensorField& field : tensor_fields)
-    if (!field.is_original() && !counts(field.content) && field.slot != Slot::sink && field.slot != Slot::keep &&
-        field.slot != Slot::alibi_slopes && c[field.slot].present() && name.empty())
+    if (!field.is_original() && !counts(field.content) && std::ranges::count(script_slots, field.slot) == 0 &&
+        c[field.slot].present() && name.empty())
       name = field.name();
   return name;
 }

@@ -11,8 +11,6 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes};
-
 /// The type of an element in memory: C has none of 16 and 8 bits, so that those are their bit patterns.
 std::string_view c_type(DType dtype) {
   switch (dtype) {
@@ -23,13 +21,15 @@ std::string_view c_type(DType dtype) {
     case DType::f16:
     case DType::bf16:
       return "uint16_t";
+    case DType::i8:
+      return "int8_t";
     default:
       return "uint8_t";
   }
 }
 
 bool is_bits(DType dtype) {
-  return dtype != DType::f64 && dtype != DType::f32;
+  return dtype != DType::f64 && dtype != DType::f32 && dtype != DType::i8;
 }
 
 std::string c_number(double value) {
@@ -41,6 +41,7 @@ std::string c_number(double value) {
 std::string c_element(const Tensor& tensor, std::int64_t element, bool by_bits) {
   if (tensor.dtype() == DType::boolean) return tensor[element] != 0 ? "1" : "0";
   if (by_bits) return fmt::format("{:#0{}x}", bits_of(tensor, element), 2 + 2 * size_of(tensor.dtype()));
+  if (tensor.dtype() == DType::i8) return fmt::format("{:.0f}", tensor[element]);
   const std::string text = c_number(tensor[element]);
   return tensor.dtype() == DType::f32 && std::isfinite(tensor[element]) ? text + "f" : text;
 }
@@ -117,7 +118,7 @@ std::string read(DType dtype, std::string_view element) {
 
 std::string readers(const Reproducer& r) {
   std::vector<DType> dtypes{r.output};
-  for (const Slot slot : slots)
+  for (const Slot slot : script_slots)
     if (r.problem[slot].present() && r.problem[slot].dtype() != DType::boolean)
       dtypes.push_back(r.problem[slot].dtype());
   std::ranges::sort(dtypes);
@@ -129,7 +130,7 @@ std::string readers(const Reproducer& r) {
 
 std::string kernel_to_fill_in(const Reproducer& r) {
   std::string parameters, unused;
-  for (const Slot slot : slots) {
+  for (const Slot slot : script_slots) {
     if (!r.problem[slot].present()) continue;
     parameters += fmt::format("const {}* {}, ", c_type(r.problem[slot].dtype()), name_of(slot));
     unused += fmt::format("(void){}, ", name_of(slot));
@@ -144,6 +145,12 @@ std::string filling(const std::string& lines) {
   if (lines.empty()) return {};
   const bool runs = lines.find("n = e = 0") != std::string::npos;
   return fmt::format("static void fill_in(void) {{\n{}{}}}\n\n", runs ? "  int n, e, c;\n" : "", lines);
+}
+
+/// " * (long double)k_descale[0]"; empty: the tensor has no factors.
+std::string times_factor(const Problem& c, Slot tensor) {
+  const std::string factor = factor_in_script(c, tensor, "/");
+  return factor.empty() ? factor : " * " + read(DType::f32, factor);
 }
 
 std::string reference(const Problem& c) {
@@ -173,6 +180,7 @@ std::string reference(const Problem& c) {
                             "    if (pass == 1 && without_value > -INFINITY) total += expl(without_value - top);\n",
                             sink)
                       : "";
+  const std::string of_product = times_factor(c, Slot::q) + times_factor(c, Slot::k);
   const std::string kept = c[Slot::keep].present() ? fmt::format(" && keep[{}]", mask_index(c, Slot::keep)) : "";
   return fmt::format(
       "// out[b][h][i][d] by its definition.\n"
@@ -183,14 +191,16 @@ std::string reference(const Problem& c) {
       "    for (int j = 0; j < N; ++j) {{\n{}"
       "      long double s = 0;\n"
       "      for (int c = 0; c < dk; ++c) s += {} * {};\n"
-      "      s = {};\n"
+      "{}      s = {};\n"
       "      if (pass == 0 && s > top) top = s;\n"
       "      const long double w = pass == 0 ? 0 : expl(s - top);\n"
       "      total += w;\n"
-      "      if (pass == 1{}) sum += w * {};\n"
+      "      if (pass == 1{}) sum += w * {}{};\n"
       "    }}\n{}  }}\n  return sum / total{};\n}}\n\n",
-      hiding, read(c.dtype(), "q[q_row + c]"), read(c.k().dtype(), "k[(kv_head * N + j) * dk + c]"), score, kept,
-      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"), with_sink, c.dropout_p > 0 ? " / (1 - dropout_p)" : "");
+      hiding, read(c.dtype(), "q[q_row + c]"), read(c.k().dtype(), "k[(kv_head * N + j) * dk + c]"),
+      of_product.empty() ? "" : fmt::format("      s = s{};\n", of_product), score, kept,
+      read(c.v().dtype(), "v[(kv_head * N + j) * dv + d]"), times_factor(c, Slot::v), with_sink,
+      c.dropout_p > 0 ? " / (1 - dropout_p)" : "");
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -211,7 +221,7 @@ std::string wrong_elements(const Reproducer& r) {
 
 std::string judgement(const Reproducer& r, bool fills) {
   std::string inputs;
-  for (const Slot slot : slots)
+  for (const Slot slot : script_slots)
     if (r.problem[slot].present()) inputs += fmt::format("{}, ", name_of(slot));
   return fmt::format(
       "int main(void) {{\n"
@@ -254,10 +264,12 @@ std::string c_script(const Reproducer& r) {
     text += fmt::format("static const long double softcap = {};  // {}\n", c_number(c.softcap), c.softcap);
   if (c.dropout_p > 0)
     text += fmt::format("static const long double dropout_p = {};  // {}\n", c_number(c.dropout_p), c.dropout_p);
-  text += "// Every number is exact in its format; 16 and 8 bits are bit patterns. Row-major ";
+  const bool whole = c.k().dtype() == DType::i8 || c.v().dtype() == DType::i8;
+  text += fmt::format("// Every number is exact in its format; 16 and 8 bits are bit patterns{}. Row-major ",
+                      whole ? ", but for whole numbers" : "");
   std::string fill;
   std::string tensors;
-  for (const Slot slot : slots) {
+  for (const Slot slot : script_slots) {
     if (!c[slot].present()) continue;
     text += fmt::format("{}{} {}", slot == Slot::q ? "" : ", ", name_of(slot), axes_in_script(c, slot));
     const Declared declared = c_tensor(c[slot], name_of(slot));

@@ -14,8 +14,6 @@
 namespace attest {
 namespace {
 
-constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes};
-
 /// A literal that reads back as the same double: -0.0 would be lost as the whole number -0.
 std::string python_number(double value) {
   if (std::isnan(value)) return "nan";
@@ -27,6 +25,7 @@ std::string python_number(double value) {
 std::string python_element(const Tensor& tensor, std::int64_t element, bool by_bits) {
   if (by_bits) return fmt::format("{:#0{}x}", bits_of(tensor, element), 2 + 2 * size_of(tensor.dtype()));
   if (tensor.dtype() == DType::boolean) return tensor[element] != 0 ? "True" : "False";
+  if (tensor.dtype() == DType::i8) return fmt::format("{:.0f}", tensor[element]);
   return python_number(tensor[element]);
 }
 
@@ -183,8 +182,8 @@ std::string torch_kernel(const Problem& c, const TorchCall& call) {
 
 std::string stub(const Reproducer& r) {
   std::vector<std::string_view> others;
-  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes})
-    if (r.problem[slot].present()) others.push_back(name_of(slot));
+  for (const Slot slot : script_slots)
+    if (slot >= Slot::mask && r.problem[slot].present()) others.push_back(name_of(slot));
   std::string names;
   for (const std::string_view name : others) names += fmt::format("{}{}", name == others.back() ? " and " : ", ", name);
   return fmt::format(
@@ -221,6 +220,12 @@ std::string_view cap(const Problem& c) {
          "    return (-1 if t < 0 else 1) * Fraction(softcap) * Fraction(tanh)\n\n\n";
 }
 
+/// " * Fraction(k_descale[0])"; empty: the tensor has no factors.
+std::string times_factor(const Problem& c, Slot tensor, std::string_view number) {
+  const std::string factor = factor_in_script(c, tensor, "//");
+  return factor.empty() ? factor : fmt::format(" * {}({})", number, factor);
+}
+
 std::string reference(const Problem& c) {
   const bool adds = c.mask().present() && c.mask().dtype() != DType::boolean;
   const SlopeInScript slope = slope_in_script(c);
@@ -242,18 +247,19 @@ std::string reference(const Problem& c) {
       "    for j in range(N):\n"
       "{}"
       "        k_row = (kv_head * N + j) * dk\n"
-      "        qk = sum(Fraction(q[q_row + c]) * Fraction(k[k_row + c]) for c in range(dk))\n"
+      "        qk = sum(Fraction(q[q_row + c]) * Fraction(k[k_row + c]) for c in range(dk)){}\n"
       "        scores[j] = {}\n"
       "{}"
       "    top, weights = max(scores.values()), {{}}\n"
       "    for j, score in scores.items():\n"
       "        x = score - top\n"
       "        weights[j] = (Decimal(x.numerator) / Decimal(x.denominator)).exp()\n"
-      "    values = (w * Decimal(v[(kv_head * N + j) * dv + d]) for j, w in weights.items(){})\n"
+      "    values = (w * Decimal(v[(kv_head * N + j) * dv + d]){} for j, w in weights.items(){})\n"
       "    return sum(values) / sum(weights.values()){}\n",
-      c.softcap > 0 ? "products" : "scores", hiding(c), score,
-      c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "", counted,
-      c.dropout_p > 0 ? " / (1 - Decimal(dropout_p))" : "");
+      c.softcap > 0 ? "products" : "scores", hiding(c),
+      times_factor(c, Slot::q, "Fraction") + times_factor(c, Slot::k, "Fraction"), score,
+      c[Slot::sink].present() ? "    if sink[h] > -inf:\n        scores[N] = Fraction(sink[h])\n" : "",
+      times_factor(c, Slot::v, "Decimal"), counted, c.dropout_p > 0 ? " / (1 - Decimal(dropout_p))" : "");
 }
 
 std::string wrong_elements(const Reproducer& r) {
@@ -310,11 +316,11 @@ std::string python_script(const Reproducer& r) {
   if (c.softcap > 0) text += fmt::format("softcap = {}\n", python_number(c.softcap));
   if (c.dropout_p > 0) text += fmt::format("dropout_p = {}\n", python_number(c.dropout_p));
   text += "# Every number is exact in its format. Row-major ";
-  for (const Slot slot : slots)
+  for (const Slot slot : script_slots)
     if (c[slot].present())
       text += fmt::format("{}{} {}", slot == Slot::q ? "" : ", ", name_of(slot), axes_in_script(c, slot));
   text += ".\n";
-  for (const Slot slot : slots)
+  for (const Slot slot : script_slots)
     if (c[slot].present()) text += python_tensor(c, slot);
   for (const WholeNumbersOfScript& list : sequences_in_script(c))
     text += fmt::format("{} = [{}]\n", list.name, fmt::join(list.numbers, ", "));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/score.h"
@@ -34,6 +35,21 @@ std::string formats_of(const Reproducer& r) {
                                           name_of(c.k().dtype()), name_of(c.v().dtype()), name_of(r.output));
   if (c.mask().present()) words += fmt::format(", mask in {}", name_of(c.mask().dtype()));
   return words;
+}
+
+/// "descale: before all else rows are multiplied, q by q_descale, k by k_descale of each 16 keys".
+std::string words_of_descale(const Problem& c) {
+  std::string words;
+  for (const Slot tensor : {Slot::q, Slot::k, Slot::v}) {
+    if (!c[descale_of(tensor)].present()) continue;
+    const bool of_q = tensor == Slot::q;
+    const std::int64_t block = of_q ? c.q_descale_block : c.kv_descale_block;
+    words += fmt::format("{}{} by {}", words.empty() ? "" : ", ", name_of(tensor), name_of(descale_of(tensor)));
+    if (has_blocks(c, tensor))
+      words += block == 1 ? fmt::format(" of each {}", of_q ? "row" : "key")
+                          : fmt::format(" of each {} {}", block, of_q ? "rows" : "keys");
+  }
+  return "descale: before all else rows are multiplied, " + words;
 }
 
 }  // namespace
@@ -117,6 +133,14 @@ std::string axes_in_script(const Problem& c, Slot slot) {
   if (slot == Slot::v) return "[B, KV, N, dv]";
   if (slot == Slot::sink) return "[H]";
   if (slot == Slot::alibi_slopes) return c[slot].shape()[0] > 1 ? "[B, H]" : "[1, H]";
+  if (slot == Slot::q_descale || slot == Slot::k_descale || slot == Slot::v_descale) {
+    const Shape& factors = c[slot].shape();
+    return fmt::format("[{}, {}, {}]", factors[0] > 1 ? "B" : "1",
+                       factors[1] == 1           ? "1"
+                       : slot == Slot::q_descale ? "H"
+                                                 : "KV",
+                       factors[2]);
+  }
   const Shape& mask = c[slot].shape();
   return fmt::format("[{}, {}, M, N]", mask[0] > 1 ? "B" : "1", mask[1] > 1 ? "H" : "1");
 }
@@ -153,6 +177,23 @@ SlopeInScript slope_in_script(const Problem& c) {
           .away = !sequences_in_script(c).empty()       ? "place[b * M + i] - j"
                   : c.alignment == Causal::bottom_right ? "i + N - M - j"
                                                         : "i - j"};
+}
+
+std::string factor_in_script(const Problem& c, Slot tensor, std::string_view divided) {
+  const Tensor& factors = c[descale_of(tensor)];
+  if (!factors.present()) return {};
+  const Shape& shape = factors.shape();
+  const bool of_q = tensor == Slot::q;
+  const std::string of_head = of_q ? "h" : fmt::format("h {0} (H {0} KV)", divided);
+  const std::string head = shape[0] > 1 && shape[1] > 1 ? (of_q ? "b * H + h" : "kv_head")
+                           : shape[1] > 1               ? of_head
+                           : shape[0] > 1               ? "b"
+                                                        : "";
+  const std::int64_t block = of_q ? c.q_descale_block : c.kv_descale_block;
+  const std::string row = of_q ? "i" : "j", in_blocks = block > 1 ? fmt::format("{} {} {}", row, divided, block) : row;
+  std::string index = head.empty() ? "0" : head;
+  if (shape[2] > 1) index = head.empty() ? in_blocks : fmt::format("({}) * {} + {}", head, shape[2], in_blocks);
+  return fmt::format("{}[{}]", name_of(descale_of(tensor)), index);
 }
 
 std::vector<std::string> hiding_by_position(const Problem& c) {
@@ -206,6 +247,7 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
     lines.push_back(fmt::format("alibi_slopes: slope is that of the head{}, and p = {} the position of row i",
                                 c[Slot::alibi_slopes].shape()[0] > 1 ? " and the batch entry" : "",
                                 c.alignment == Causal::bottom_right ? "i + N - M" : "i"));
+  if (has_variant(c, descale_variant.name)) lines.push_back(words_of_descale(c));
   if (c.softcap > 0)
     lines.push_back(fmt::format("softcap {}: a scaled product t is softcap * tanh(t / softcap) before {}", c.softcap,
                                 adds     ? "the mask is added"

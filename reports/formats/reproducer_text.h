@@ -1,6 +1,7 @@
 // What the scripts of both languages say in the same way (reproducer.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -13,6 +14,11 @@ namespace attest {
 
 [[nodiscard]] std::string python_script(const Reproducer& reproducer);
 [[nodiscard]] std::string c_script(const Reproducer& reproducer);
+
+/// The tensors that scripts know, beside those of whole numbers (sequences_in_script).
+inline constexpr std::array script_slots{
+    Slot::q,         Slot::k,         Slot::v,        Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes,
+    Slot::q_descale, Slot::k_descale, Slot::v_descale};
 
 /// Neighbouring elements of the same bits.
 struct Run {
@@ -46,6 +52,9 @@ struct SlopeInScript {
   std::string away;   ///< "i + N - M - j", a whole number of either sign
 };
 [[nodiscard]] SlopeInScript slope_in_script(const Problem& problem);
+/// The factor of row i of q, or of key or value j, "k_descale[kv_head * 4 + j / 16]"; kv_head is b * KV + the head of k
+/// and v. `divided` is how the language divides whole numbers. Empty: the tensor has none.
+[[nodiscard]] std::string factor_in_script(const Problem& problem, Slot tensor, std::string_view divided);
 /// Whole numbers that a script lists under a name.
 struct WholeNumbersOfScript {
   std::string_view name;

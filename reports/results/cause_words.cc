@@ -9,6 +9,8 @@
 #include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/problem/cost.h"
+#include "core/problem/descale.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/support/errors.h"
 #include "core/support/folder.h"
@@ -129,6 +131,23 @@ std::string positions_text(const Problem& c) {
   return fmt::format("{}{}", parts.empty() ? "" : " ", fmt::join(parts, ", "));
 }
 
+/// " factors of k and v, blocks of 16 keys".
+std::string factors_text(const Problem& c) {
+  if (!has_variant(c, descale_variant.name)) return {};
+  std::vector<std::string_view> tensors;
+  for (const Slot tensor : {Slot::q, Slot::k, Slot::v})
+    if (c[descale_of(tensor)].present()) tensors.push_back(name_of(tensor));
+  std::string words = " factors of ";
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    words += fmt::format("{}{}", i == 0 ? "" : i + 1 == tensors.size() ? " and " : ", ", tensors[i]);
+  std::vector<std::string> blocks;
+  const auto add = [&](std::int64_t block, std::string_view rows) {
+    if (block > 0) blocks.push_back(fmt::format("{} {}{}", block, rows, block == 1 ? "" : "s"));
+  };
+  add(c.q_descale_block, "row"), add(c.kv_descale_block, "key");
+  return blocks.empty() ? words : fmt::format("{}, blocks of {}", words, fmt::join(blocks, " and "));
+}
+
 /// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
 std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles& tiles) {
   if (c == nullptr) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
@@ -148,6 +167,7 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
     words += fmt::format(" ({})", in_tiles);
   if (c->causal != Causal::none) words += fmt::format(" causal {}", name_of(c->causal));
   words += positions_text(*c);
+  words += factors_text(*c);
   if (c->append > 0) words += fmt::format(" appends {}", c->append);
   if (c->softcap > 0) words += fmt::format(" softcap={}", short_number(c->softcap));
   if (c->dropout_p > 0) words += fmt::format(" dropout_p={}", short_number(c->dropout_p));

@@ -71,7 +71,7 @@ Case simplified(Case c, const Request& request) {
       (void)steps[static_cast<std::size_t>(form)](c);
   for (std::size_t slot = 0; slot < std::min(numbers.size(), c.tensors.size()); ++slot)
     if (numbers[slot] < std::ssize(simplifications))
-      (void)simplify_all(c.tensors[slot], simplifications[static_cast<std::size_t>(numbers[slot])]);
+      (void)simplify_all(c, static_cast<Slot>(slot), simplifications[static_cast<std::size_t>(numbers[slot])]);
   if (!head.empty() || !crop.empty() || !forms.empty() || !numbers.empty()) c.provenance.shrunk = "yes";
   return c;
 }

@@ -37,14 +37,18 @@
 //                                          and the others are divided by 1 - p, where it is given
 //     alibiSlopes, alignment               of "alibi": {}: a tensor [batch|1, heads], 'f32'; slope*|p - j| is taken from
 //                                          the score of key j in a row at position p, after the scale, beside a mask
+//     qDescale, kDescale, vDescale         of "descale": {}: tensors [batch|1, heads|1, blocks|1], 'f32', of k and v
+//                                          kv_heads for heads; row i of q counts as the factor of block
+//     qDescaleBlock, kvDescaleBlock        floor(i / qDescaleBlock) times itself, keys and values likewise; where a
+//                                          block is not given, all rows have one
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
 // A tensor is { dtype, shape, data } and, where it has four axes, row(b, h, i): its last axis there, where an axis of
 // length 1 repeats. data is row-major: Float64Array, Float32Array, for f16 and bf16 the bits in a Uint16Array, for fp8 and
-// bool a Uint8Array. The function returns out [batch, heads, M, dv] as such an array of outDtype, all of it. It may throw
-// Unsupported (it cannot do this one: the case is skipped) or Rejected (the problem is invalid); anything else it throws
-// is a failure of the kernel.
+// bool a Uint8Array, for i8 an Int8Array. The function returns out [batch, heads, M, dv] as such an array of outDtype,
+// all of it. It may throw Unsupported (it cannot do this one: the case is skipped) or Rejected (the problem is
+// invalid); anything else it throws is a failure of the kernel.
 //
 // The manifest is that of kernel-interface.md, section 3: what it leaves out is asked for as stated there, so a function
 // that knows no masks says masks: []. Arrays are row-major here and come in frames: "strides" and "shared_memory" have no
@@ -67,14 +71,15 @@ try {
 const MAX_FRAME = 2 ** 30;
 const ARRAYS = {
   F64: Float64Array, F32: Float32Array, F16: Uint16Array, BF16: Uint16Array, F8_E4M3: Uint8Array, F8_E5M2: Uint8Array,
-  BOOL: Uint8Array, I32: Int32Array,
+  BOOL: Uint8Array, I32: Int32Array, I8: Int8Array,
 };
 const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
 // What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 const KEYS = {
   attest: ['1', '2'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
   causal: ['none', 'top-left', 'bottom-right'], heads: null, want: ['lse'],
-  out_dtype: Object.keys(ARRAYS).filter((name) => name !== 'BOOL' && name !== 'I32').map((name) => name.toLowerCase()),
+  out_dtype: Object.keys(ARRAYS).filter((name) => !['BOOL', 'I32', 'I8'].includes(name))
+    .map((name) => name.toLowerCase()),
 };
 // The arguments of variants. One that stands in no row here has an argument of its own name.
 const VARIANTS = {
@@ -85,6 +90,7 @@ const VARIANTS = {
   cache_index: ['cache_index'], sink: ['sink'], softcap: ['softcap'],
   dropout: ['keep', 'dropout_p', 'dropout_seed'],
   alibi: ['alibi_slopes', 'alignment'],
+  descale: ['q_descale', 'k_descale', 'v_descale', 'q_descale_block', 'kv_descale_block'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
 const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };

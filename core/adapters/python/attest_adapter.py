@@ -49,9 +49,17 @@ causal form alignment is that of the form.
                      normalised again, and lse is that of all weights. A keep comes with a p of 0, too
     alibi_slopes     None, or [batch|1, heads], float32: slope*|p - j| is taken from the score of key j in a row at
                      position p, after the scale and a cap, beside a mask. p is as alignment says
+    q_descale, k_descale, v_descale
+                     None, or [batch|1, heads|1, blocks|1], of k and v kv_heads for heads, float32: row i of q counts as
+                     q_descale[b, h, i // q_descale_block] times itself, and key j and its value likewise, by
+                     kv_descale_block, wherever in a cache they lie. lse is that of these products
+    q_descale_block, kv_descale_block
+                     so many rows, or keys, have a factor together, the last ones what is left; 0: all of a head
 A function with these as parameters is asked for chunks of keys, for sequences of lengths of their own, padded, packed
-or in a cache, for sinks, for capped scores, for ALiBi slopes and, where it has both keep and dropout_p, for dropout,
-likewise.
+or in a cache, for sinks, for capped scores, for ALiBi slopes, for factors and, where it has both keep and dropout_p,
+for dropout, likewise. Without a block's parameter it is asked for one factor to a head, or for blocks of the one length
+that the manifest lists: "variants": {"descale": {"kv_blocks": [64]}}. k and v come in int8 where its "kv_dtypes" lists
+"i8".
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
@@ -63,7 +71,8 @@ views of larger buffers that hold NaN between the elements. A call that changes 
 
 framework="numpy": arrays; bf16 is float32 here (exact on the way in, rounded once to nearest on the way out), or with
 bf16="bits" its uint16 patterns; fp8 is uint8 patterns. framework="torch": tensors, in inference mode, on device="cuda"
-where that is said. The function may return whatever the framework takes in through DLPack, on a device too.
+where that is said; fp8 in PyTorch 2.1 and later. The function may return whatever the framework takes in through
+DLPack, on a device too.
 
 Large tensors come in shared memory: arrays and tensors are views of it, begin at multiples of 64 bytes where their sizes
 let them, and may be written to, which nobody else sees; what the function returns is copied once, to where Attest reads
@@ -93,7 +102,7 @@ _USUAL_FRAME = 1 << 13  # a frame of fewer bytes is read by one call of the syst
 _LENGTH = struct.Struct("<Q")
 _LENGTHS = struct.Struct("<QQ")
 _decoded = json.JSONDecoder().raw_decode  # json.loads first finds out what it was given
-_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1, "I32": 4}
+_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "BOOL": 1, "I32": 4, "I8": 1}
 _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
 # What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 _KEYS = {
@@ -104,7 +113,7 @@ _KEYS = {
     "causal": ("none", "top-left", "bottom-right"),
     "heads": None,
     "want": ("lse",),
-    "out_dtype": tuple(name.lower() for name in _SIZES if name not in ("BOOL", "I32")),
+    "out_dtype": tuple(name.lower() for name in _SIZES if name not in ("BOOL", "I32", "I8")),
     "strides": None,
 }
 # The arguments of variants, with what they are where a problem has none of it. One that stands in no row here has an
@@ -123,6 +132,7 @@ _VARIANTS = {
     # The seed is that of a mask that the function draws itself, which the manifest's "mask" of dropout says.
     "dropout": {"keep": None, "dropout_p": 0.0, "dropout_seed": 0},
     "alibi": {"alibi_slopes": None, "alignment": None},
+    "descale": {"q_descale": None, "k_descale": None, "v_descale": None, "q_descale_block": 0, "kv_descale_block": 0},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
 _TENSORS = {
@@ -335,6 +345,7 @@ class _Numpy:
             "F8_E5M2": numpy.dtype(numpy.uint8),
             "BOOL": numpy.dtype(numpy.bool_),
             "I32": numpy.dtype(numpy.int32),
+            "I8": numpy.dtype(numpy.int8),
         }
 
     def read(self, dtype, shape, body, offset):
@@ -345,7 +356,8 @@ class _Numpy:
 
     def laid_out(self, array, start, strides, elements):
         numpy = self.numpy
-        buffer = numpy.full(elements * array.itemsize, 1 if array.dtype == bool else 0xFF, numpy.uint8)
+        hidden = 1 if array.dtype == bool else 0x7F if array.dtype == numpy.int8 else 0xFF
+        buffer = numpy.full(elements * array.itemsize, hidden, numpy.uint8)
         whole = buffer.view(array.dtype)
         steps = [stride * array.itemsize for stride in strides]
         view = numpy.lib.stride_tricks.as_strided(whole[start:], array.shape, steps)
@@ -391,7 +403,10 @@ class _Torch:
             "BF16": torch.bfloat16,
             "BOOL": torch.bool,
             "I32": torch.int32,
+            "I8": torch.int8,
         }
+        in_8_bits = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2"}
+        self.dtypes.update({ours: getattr(torch, name) for ours, name in in_8_bits.items() if hasattr(torch, name)})
 
     def read(self, dtype, shape, body, offset):
         if dtype not in self.dtypes:
@@ -402,13 +417,20 @@ class _Torch:
         size = _SIZES[dtype]
         if offset % size:
             body, offset = bytearray(body[offset : offset + count * size]), 0
-        tensor = self.torch.frombuffer(body, dtype=self.dtypes[dtype], count=count, offset=offset).view(shape)
+        bits = self.torch.uint8 if dtype.startswith("F8") else self.dtypes[dtype]
+        tensor = self.torch.frombuffer(body, dtype=bits, count=count, offset=offset)
+        tensor = tensor.view(self.dtypes[dtype]).view(shape)
         return tensor if self.device is None else tensor.to(self.device)
 
     def laid_out(self, tensor, start, strides, elements):
         torch = self.torch
-        hidden = True if tensor.dtype == torch.bool else math.nan
-        buffer = torch.full((elements,), hidden, dtype=tensor.dtype, device=self.device)
+        if tensor.is_floating_point():
+            # All bits: NaN in every format, and not every format can be filled with a number.
+            size = elements * tensor.element_size()
+            buffer = torch.full((size,), 0xFF, dtype=torch.uint8, device=self.device).view(tensor.dtype)
+        else:
+            hidden = True if tensor.dtype == torch.bool else torch.iinfo(tensor.dtype).max
+            buffer = torch.full((elements,), hidden, dtype=tensor.dtype, device=self.device)
         # What lies along a stride of 0 is written once: torch refuses to write through a view that overlaps itself.
         once = tensor[tuple(slice(0, 1) if stride == 0 else slice(None) for stride in strides)]
         buffer.as_strided(once.shape, strides, start).copy_(once)
@@ -430,11 +452,14 @@ class _Torch:
         bits = tensor.detach().cpu().contiguous()
         if dtype == "BF16":
             bits = bits.view(self.torch.int16)
+        elif dtype.startswith("F8"):
+            bits = bits.view(self.torch.uint8)
         return bits.numpy().tobytes()
 
     def write_to(self, place, tensor, dtype):
         # From a device straight to where Attest reads it.
-        self.torch.frombuffer(place, dtype=tensor.dtype).view(tensor.shape).copy_(tensor)
+        bits = self.torch.uint8 if dtype.startswith("F8") else tensor.dtype
+        self.torch.frombuffer(place, dtype=bits).view(tensor.dtype).view(tensor.shape).copy_(tensor)
 
     def scope(self):
         return self.torch.inference_mode()
@@ -479,6 +504,11 @@ def _completed(manifest, attention, multihead):
             served["chunk"] = {}
         if "alibi_slopes" in known:
             served["alibi"] = {"per_batch": True}
+        factors = [tensor for tensor in "qkv" if f"{tensor}_descale" in known]
+        if factors:
+            blocks = {"q_descale_block" if tensor == "q" else "kv_descale_block" for tensor in factors}
+            served["descale"] = {"tensors": factors, "per_batch": True}
+            served["descale"].update({"blocks": "any"} if blocks <= known.keys() else {})
         # A rate alone is that of a mask that the function draws itself.
         if {"keep", "dropout_p"} <= known.keys():
             served["dropout"] = {}
@@ -502,6 +532,8 @@ class Server:
         variants = manifest.get("variants", {})
         placed = [variants[name] for name in ("window", "chunk", "alibi") if name in variants]
         self.alignments = {corner for terms in placed for corner in terms.get("alignment", manifest.get("causal", ()))}
+        factors = variants.get("descale", {})
+        self.blocks = {f"{side}_descale_block": factors.get(f"{side}_blocks", []) for side in ("q", "kv")}
         self.listed = frozenset(listed) - _KEYS.keys()
         self.out_dtypes = {name.lower(): name for name in _SIZES}
 
@@ -537,6 +569,8 @@ class Server:
             elif name == "alignment":
                 # Said by the causal form, or by the manifest, where that lists one alone.
                 served = value is None or value == metadata["causal"] or {value} == self.alignments
+            elif name in self.blocks:
+                served = value == 0 or [value] == self.blocks[name]
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:

@@ -80,7 +80,9 @@ KERNELS = {
                      "chunk": {"alignment": ["top-left", "bottom-right"]},
                      "lengths": {}, "packed": {}, "left_pad": {}, "sink": {}, "softcap": {},
                      # The distance times the slope, in the format of scores.
-                     "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
+                     "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]},
+                     # Scores times the factors; of values there is nothing to multiply.
+                     "descale": {"tensors": ["q", "k"], "per_batch": True, "blocks": "any", "applied": "products"}},
         "arithmetic": {"tanh": {"ulp": 1}},
         "grouped_query": True,
         "fully_masked_row": "zero", "strides": True,

@@ -19,7 +19,8 @@ enum {
   ATTEST_F8_E4M3 = 4,
   ATTEST_F8_E5M2 = 5,
   ATTEST_BOOL = 6,
-  ATTEST_I32 = 7 /* of lengths and starts alone */
+  ATTEST_I32 = 7, /* of lengths and starts alone */
+  ATTEST_I8 = 8   /* of k, v, k_new and v_new alone: whole numbers from -128 to 127 */
 };
 enum { ATTEST_MASK_POST_SCALE = 0, ATTEST_MASK_PRE_SCALE = 1 }; /* scale*qk + b   |   scale*(qk + b) */
 enum { ATTEST_CAUSAL_NONE = 0, ATTEST_CAUSAL_TOP_LEFT = 1, ATTEST_CAUSAL_BOTTOM_RIGHT = 2 };
@@ -35,7 +36,8 @@ enum { /* attest_problem.variants */
        ATTEST_APPEND = 256,
        ATTEST_CACHE_INDEX = 512,
        ATTEST_LEFT_PAD = 1024,
-       ATTEST_CHUNK = 2048
+       ATTEST_CHUNK = 2048,
+       ATTEST_DESCALE = 4096
 };
 enum { ATTEST_OK = 0, ATTEST_UNSUPPORTED = 1, ATTEST_REJECTED = 2 }; /* anything else: the kernel failed */
 
@@ -84,18 +86,26 @@ typedef struct attest_problem {
       sink; /* SINK: ATTEST_F32, or another format that the manifest lists, [heads], finite or -inf (none): e^sink joins
                the sum of a row's weights, and the sum in its lse, and no value goes with it. In natural units, neither
                scaled nor masked; a row that sees no key has 0 for its output and the sink for its lse */
-  double softcap; /* SOFTCAP: c > 0: scale*qk becomes c * tanh(scale*qk / c), before a mask is added; masks are then
-                     post-scale */
-  double dropout_p;     /* DROPOUT: 0 <= p < 1: after normalisation each weight becomes keep / (1 - p) times itself, and
-                           nothing is normalised again; lse is without it. Never with PAGED, APPEND or CACHE_INDEX */
+  double softcap;   /* SOFTCAP: c > 0: scale*qk becomes c * tanh(scale*qk / c), before a mask is added; masks are then
+                       post-scale */
+  double dropout_p; /* DROPOUT: 0 <= p < 1: after normalisation each weight becomes keep / (1 - p) times itself, and
+                       nothing is normalised again; lse is without it. Never with PAGED, APPEND or CACHE_INDEX */
   int64_t dropout_seed; /* DROPOUT without keep: from 0 to 2^53 - 1; one seed is one mask of a problem's axes */
   attest_tensor keep;   /* DROPOUT: ATTEST_BOOL (one byte, 1 = kept), [batch or 1, heads or 1, M, N]; absent: the kernel
                            draws a mask of its own, in which each weight is kept with probability 1 - p */
-  attest_tensor alibi_slopes; /* ALIBI: ATTEST_F32 [batch or 1, heads], finite, of either sign: -slope * |p - j| is added
-                                 to the score of key j, after the scale, a cap and in the place of a mask or beside
-                                 it; masks are then post-scale. p and j count in the row's own sequence */
+  attest_tensor alibi_slopes; /* ALIBI: ATTEST_F32 [batch or 1, heads], finite, of either sign: -slope * |p - j| is
+                                 added to the score of key j, after the scale, a cap and in the place of a mask or
+                                 beside it; masks are then post-scale. p and j count in the row's own sequence */
   int64_t attention_chunk; /* CHUNK: C >= 1: a row whose position is p sees key j where floor(j / C) = floor(p / C), on
                               top of the mask, the causal form and a window; none where p < 0 */
+  attest_tensor q_descale, k_descale,
+      v_descale; /* DESCALE: ATTEST_F32, finite, > 0, a power of two beside f64; absent: 1. [batch or 1, heads or 1,
+                    blocks or 1], of k and v kv_heads for heads: row i of q counts as
+                    q_descale[b][h][i / q_descale_block] times itself, key j and its value alike by kv_descale_block.
+                    A row or key is that of its entry, wherever it lies: padding counts, and pages and rows of a cache
+                    do not */
+  int64_t q_descale_block,
+      kv_descale_block; /* DESCALE: so many rows, or keys, have a factor together, the last ones what is left; 0: all */
 } attest_problem;
 
 typedef struct attest_result {

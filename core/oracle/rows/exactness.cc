@@ -28,6 +28,7 @@ int lowest_bit(const double* values, std::int64_t n) {
 }  // namespace
 
 bool exact_in_any_order(const Head& head, const Row& row, const Profile& p, double most_size) {
+  if (p.of.descale.any()) return false;  // of the products with their factors nobody says what is exact
   const double tau = p.of.scale;
   int exponent = 0;
   const bool power_of_two = std::frexp(tau, &exponent) == 0.5;

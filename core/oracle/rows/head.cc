@@ -1,15 +1,19 @@
 #include "core/oracle/rows/head.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "core/bound/loops/inner_loops.h"
 #include "core/bound/loops/key_loops.h"
 #include "core/oracle/rows/exactness.h"
+#include "core/problem/descale.h"
 #include "core/problem/score.h"
 #include "core/support/infinity.h"
 #include "core/support/room.h"
@@ -67,6 +71,41 @@ bool all_finite(const double* values, std::int64_t n) {
   return sum == 0;
 }
 
+/// Of so many rows of a head from `first` on; empty: they have none.
+std::vector<double> factors_of_rows(const Problem& c, Slot tensor, std::int64_t entry, std::int64_t head,
+                                    std::int64_t first, std::int64_t rows) {
+  std::vector<double> factors;
+  if (!c[descale_of(tensor)].present()) return factors;
+  factors.reserve(static_cast<std::size_t>(rows));
+  for (std::int64_t i = 0; i < rows; ++i) factors.push_back(factor_of(c, tensor, entry, head, first + i));
+  return factors;
+}
+
+DescaleInputs::Of range_of(const std::vector<double>& factors) {
+  if (factors.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(factors);
+  return {true, least, most};
+}
+
+/// Exactly: a number of 24 bits or fewer by another, or by a power of two. NaN, which nobody judges, where that leaves
+/// the range of a double.
+double product_of(double x, double factor) {
+  const double product = x * factor;
+  return product / factor == x ? product : std::numeric_limits<double>::quiet_NaN();
+}
+/// Products of a number of 24 bits are never beyond a double.
+void multiply_rows(double* data, const std::vector<double>& factors, std::int64_t columns, std::int64_t pitch,
+                   DType dtype) {
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    double* const row = data + static_cast<std::int64_t>(i) * pitch;
+    const double factor = factors[i];
+    if (dtype == DType::f64)
+      std::transform(row, row + columns, row, [&](double x) { return product_of(x, factor); });
+    else
+      std::transform(row, row + columns, row, [&](double x) { return x * factor; });
+  }
+}
+
 std::uint64_t next_generation() {
   thread_local std::uint64_t last = 0;
   return ++last;
@@ -80,7 +119,7 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
   const Shape& vs = c.v().shape();
   queries = s.queries, keys = s.keys, dk = qs[3], dv = vs[3];
   singles = keys >= keys_worth_singles;
-  for (const Tensor* input : {&c.q(), &c.k(), &c.v()}) singles = singles && input->dtype() != DType::f64;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) singles = singles && c[slot].dtype() != DType::f64;
   stride = singles ? (dv + 7) / 8 * 8 : (dv + 3) / 4 * 4;
   scale = c.scale, convention = convention_of(c), softcap = c.softcap, sight_rule = attest::sight_rule(c);
   slope = slope_of(c, s.entry, h);
@@ -94,6 +133,17 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
   if (!far_q) {
     fit(q, queries * dk);
     decode_range(c.q(), q_offset, queries * dk, q.data());
+  }
+  q_factors = factors_of_rows(c, Slot::q, s.entry, h, s.first_query, queries);
+  if (!far_q) multiply_rows(q.data(), q_factors, dk, dk, c.q().dtype());
+  descale.q = range_of(q_factors);
+  descale.largest_q = 0;
+  if (descale.q.there) {
+    std::vector<double> row(static_cast<std::size_t>(dk));
+    for (std::int64_t i = 0; i < queries; ++i) {
+      query(i, row.data());
+      for (const double x : row) descale.largest_q = std::max(descale.largest_q, std::fabs(x));
+    }
   }
   mask = c.mask().present() ? &c.mask() : nullptr;
   bias = false;
@@ -138,9 +188,17 @@ void Head::load(const Problem& c, const Sequence& s, std::int64_t h, bool same_k
       for (std::int64_t e = dv; e < stride; ++e) v[static_cast<std::size_t>(j * stride + e)] = 0;
     }
   }
+  k_factors = factors_of_rows(c, Slot::k, s.entry, kv, s.first_key, keys);
+  v_factors = factors_of_rows(c, Slot::v, s.entry, kv, s.first_key, keys);
+  multiply_rows(k.data(), k_factors, dk, dk, c.k().dtype());
+  multiply_rows(v.data(), v_factors, dv, stride, c.v().dtype());
+  descale.k = range_of(k_factors), descale.v = range_of(v_factors);
+  if (descale.k.there) k_factors.resize(static_cast<std::size_t>(padded(places())), 1);
+  if (descale.v.there) v_factors.resize(static_cast<std::size_t>(padded(places())), 1);
   std::fill(k.begin() + keys * dk, k.begin() + places() * dk, 0.0);
   std::fill(v.begin() + keys * stride, v.begin() + places() * stride, 0.0);
   prepare();
+  descale.largest_k = most_k;
 }
 
 void Head::prepare() {
@@ -167,23 +225,51 @@ void Head::prepare() {
   fit(single_v, places() * stride), fit(single_panels, count * panel_width * dk);
   std::transform(v.data(), v.data() + places() * stride, single_v.data(), narrow);
   std::transform(panels.data(), panels.data() + count * panel_width * dk, single_panels.data(), narrow);
+  take_factors_out();
+}
+
+void Head::take_factors_out() {
+  // Products with a factor are no floats. What they were is the float next to their quotient.
+  const auto quotient = [](double x, double inverse) { return static_cast<float>(x * inverse); };
+  if (descale.v.there) {
+    fit(plain_single_v, places() * stride);
+    for (std::int64_t j = 0; j < places(); ++j) {
+      const double inverse = 1 / v_factors[static_cast<std::size_t>(j)];
+      std::transform(v.begin() + j * stride, v.begin() + (j + 1) * stride, plain_single_v.begin() + j * stride,
+                     [&](double x) { return quotient(x, inverse); });
+    }
+  }
+  if (!descale.k.there) return;
+  std::array<double, panel_width> inverse{};
+  for (std::int64_t first = 0; first < places(); first += panel_width) {
+    const double* const factor = k_factors.data() + first;
+    std::transform(factor, factor + panel_width, inverse.begin(), [](double f) { return 1 / f; });
+    for (std::int64_t at = first * dk; at < (first + panel_width) * dk; at += panel_width)
+      std::transform(panels.begin() + at, panels.begin() + at + panel_width, inverse.begin(),
+                     single_panels.begin() + at, quotient);
+  }
 }
 
 void Head::query(std::int64_t i, double* to) const {
-  if (far_q)
+  if (far_q) {
     decode_range(*far_q, q_offset + i * dk, dk, to);
-  else
+    if (!q_factors.empty())
+      for (std::int64_t e = 0; e < dk; ++e) to[e] = product_of(to[e], q_factors[static_cast<std::size_t>(i)]);
+  } else {
     std::copy_n(q.data() + i * dk, dk, to);
+  }
 }
 
 namespace {
 
 /// May X_j be summed in floats? What underflows there, at most dk 2^-148, changes a score's error by a part of its
-/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60; and nothing may overflow.
+/// dk*u that is far below the 2^-30 of exp while tau dk is at most 2^60, with the factor of k; and nothing may
+/// overflow.
 bool sizes_fit_singles(const Head& head, const double* q) {
   double q1 = 0;
   for (std::int64_t e = 0; e < head.dk; ++e) q1 += std::fabs(q[e]);
-  return q1 * head.most_k <= 0x1p120 && std::fabs(head.scale) * static_cast<double>(head.dk) <= 0x1p60;
+  const double most = std::max(1.0, head.descale.k.most), least = std::min(1.0, head.descale.k.least);
+  return q1 * head.most_k <= 0x1p120 * least && std::fabs(head.scale) * static_cast<double>(head.dk) * most <= 0x1p60;
 }
 
 }  // namespace
@@ -275,6 +361,23 @@ bool hidden_keys_harmless(const Head& head, const Profile& p, const Row& row) {
   return true;
 }
 
+namespace {
+
+/// Of products and sizes that are sums in floats: the keys' factors, and of sizes what |q| with a factor is rounded by.
+void take_factors(const Head& head, std::int64_t from, std::int64_t count, std::int64_t room, ScoreBlock& block) {
+  if (!head.descale.q.there && !head.descale.k.there) return;
+  for (std::int64_t r = 0; r < block.rows; ++r) {
+    double *const x = block.x.data() + r * room + from, *const size = block.size.data() + r * room + from;
+    std::transform(size, size + count, size, [](double of) { return of * (1 + 0x1p-22); });
+    if (!head.descale.k.there) continue;
+    const double* const factor = head.k_factors.data() + from;
+    std::transform(x, x + count, factor, x, std::multiplies<>());
+    std::transform(size, size + count, factor, size, std::multiplies<>());
+  }
+}
+
+}  // namespace
+
 void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row& row) {
   const std::int64_t room = padded(head.places());
   ScoreBlock& block = row.block;
@@ -291,6 +394,7 @@ void scores_of_row(const Head& head, std::int64_t first, std::int64_t last, Row&
       loops.dots_singles(block.q.data(), block.sizes_of_q.data(), block.rows, head.dk,
                          head.single_panels.data() + from * head.dk, count, room, block.x.data() + from,
                          block.size.data() + from);
+      take_factors(head, from, count * panel_width, room, block);
     } else {
       loops.dots(row.q, head.dk, head.panels.data() + from * head.dk, count, block.x.data() + from,
                  block.size.data() + from);
@@ -421,7 +525,8 @@ void take_values(const Head& head, const Visible& seen, Row& row) {
                 .low = head.low.data(),
                 .high = head.high.data(),
                 .abs_sum = head.abs_sum.data(),
-                .singles = head.singles ? head.single_v.data() : nullptr};
+                .singles = head.singles ? head.single_v.data() : nullptr,
+                .singles_rounded = head.descale.v.there};
   if (head.keep) row.values.all_low = head.low.data(), row.values.all_high = head.high.data();
   if (!seen.index) return;
   // Of a row that sees every key the range of all values and of 0 is taken, which is as good but where next to nothing
@@ -461,7 +566,13 @@ void weigh(const Head& head, const Visible& values, const double* s, double most
   const double sum = loops.weights(s, values.n, most, alpha);
   const double log_sum = std::log(sum), inverse = 1 / sum;
   fit(row.o, head.stride);
-  if (head.singles)
+  if (head.singles && head.descale.v.there) {
+    fit(row.weighed, values.n);
+    for (std::int64_t j = 0; j < values.n; ++j)
+      row.weighed[static_cast<std::size_t>(j)] = alpha[j] * head.v_factors[static_cast<std::size_t>(values.at(j))];
+    loops.combine_singles(row.weighed.data(), values.index, values.n, head.plain_single_v.data(), head.stride,
+                          row.o.data());
+  } else if (head.singles)
     loops.combine_singles(alpha, values.index, values.n, head.single_v.data(), head.stride, row.o.data());
   else
     loops.combine(alpha, values.index, values.n, head.v.data(), head.stride, row.o.data());
@@ -509,7 +620,10 @@ Excuse evaluate_double(const Head& head, std::span<const std::int64_t> rows, con
   keys = {};
   keys.n = seen.n, keys.index = values.index;
   keys.want_lse = want_lse;
-  keys.unit = 0x1p-53;
+  // In floats the products of q and k are multiplied by a factor, and weights by those of values: one more rounding of
+  // dk + 4, of which dk may be 1, or of more keys.
+  const bool rounds_once_more = head.singles && (head.descale.k.there || head.descale.v.there);
+  keys.unit = rounds_once_more ? 1.25 * 0x1p-53 : 0x1p-53;
   const double* const x = compact_products(seen, room, row);
   if (!take_bias(head, seen, p, room, row)) return Excuse::overflow;
   const double* const added = take_slopes(head, seen, p, room, row);

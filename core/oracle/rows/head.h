@@ -31,14 +31,20 @@ struct Head {
   std::vector<double> q, k, v;    ///< [queries][dk], [keys][dk], [keys][stride]
   const Tensor* far_q = nullptr;  ///< where the rows of q are read from when there are too many for `q`
   std::int64_t q_offset = 0;      ///< element of row 0 in it
+  std::vector<double> q_factors;  ///< what a row of far_q counts times itself; empty: once
   std::vector<double> panels;     ///< k as inner_loops.h packs it
-  std::vector<double> low, high, abs_sum;      ///< per column of v, over all keys
-  std::vector<float> single_v, single_panels;  ///< v and panels as floats, where `singles`
+  std::vector<double> low, high, abs_sum;  ///< per column of v, over all keys
+  /// Where `singles`: v, rounded where it has factors, and v and panels without their factors, as floats.
+  std::vector<float> single_v, plain_single_v, single_panels;
   bool singles = false;          ///< the inputs are floats, and sums over them are worth computing in floats
   std::uint64_t generation = 0;  ///< another after every load, within a thread
   double most_k = 0;             ///< largest |k_jc|
   bool finite = true;            ///< no NaN or Inf in k and v
   std::vector<double> k1;        ///< |k_j|_1
+
+  DescaleInputs descale;          ///< the factors that q, k and v have been multiplied by
+  std::vector<double> k_factors;  ///< those of the keys, 1 beyond them, in the order of `panels`; empty: they have none
+  std::vector<double> v_factors;  ///< the same of the rows of v
 
   double sink = -std::numeric_limits<double>::infinity();  ///< its score; -inf: none
   bool sinks = false;                                      ///< the problem has some
@@ -64,6 +70,10 @@ struct Head {
   void prepare();
   /// Row i of q, into to[0 .. dk).
   void query(std::int64_t i, double* to) const;
+
+ private:
+  /// Sets plain_single_v, and takes the keys' factors out of single_panels.
+  void take_factors_out();
 };
 
 /// The most rows whose scores are computed together, as the keys are then read from memory once for all of them.
@@ -97,6 +107,7 @@ struct Row {
   const double* size = nullptr;  ///< X_j per key of the head
   std::vector<double> s, t, capped, size_of, b, slopes, added, place, k1, la, alpha;
   std::vector<double> o, low, high, abs_sum;
+  std::vector<double> weighed;  ///< alpha times the factors of values
   std::vector<double> mask;
   double m = 0, lse = 0;
   RowKeys keys;

@@ -38,7 +38,8 @@ enum Column : std::size_t {
 bool PrefixRows::worth(const Head& head, const Profile& p) {
   // Scores of f64 are decided in double-double.
   return !head.mask && !head.sinks && !head.keep && head.softcap == 0 && head.slope == 0 && head.singles &&
-         head.finite && head.dv > 0 && head.keys <= most_keys && p.u_score > 0x1p-40 && p.u_a > 0x1p-40;
+         !head.descale.any() && head.finite && head.dv > 0 && head.keys <= most_keys && p.u_score > 0x1p-40 &&
+         p.u_a > 0x1p-40;
 }
 
 bool PrefixRows::start(const Head& head, std::span<const std::int64_t> rows, std::int64_t least, std::int64_t most,

@@ -1,9 +1,12 @@
 #include "core/test/fleet/climb.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "core/problem/descale.h"
 
 namespace attest::fleet {
 namespace {
@@ -37,7 +40,8 @@ void change(Case& c, std::mt19937_64& random) {
   }
   if (below(24) == 0 && change_argument(c, random)) return;
   std::vector<Slot> slots{Slot::q, Slot::k, Slot::v};
-  for (const Slot slot : {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes})
+  for (const Slot slot :
+       {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
     if (c[slot].present()) slots.push_back(slot);
   Tensor& tensor = c[slots[static_cast<std::size_t>(below(slots.size()))]];
   const std::int64_t at = below(static_cast<std::uint64_t>(tensor.elements()));
@@ -70,6 +74,10 @@ void change(Case& c, std::mt19937_64& random) {
       break;
   }
   if (std::isinf(old) || std::fabs(x) > format.largest) return;
+  const bool factor = std::ranges::any_of(std::array{Slot::q, Slot::k, Slot::v},
+                                          [&](Slot one) { return &tensor == &c[descale_of(one)]; });
+  if (factor && !(round_to(DType::f32, x) > 0)) return;
+  if (factor && c.dtype() == DType::f64) x = std::exp2(std::round(std::log2(x)));
   tensor.set(at, x);
 }
 

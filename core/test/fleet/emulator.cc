@@ -9,8 +9,10 @@
 #include <numbers>
 #include <numeric>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
@@ -50,6 +52,7 @@ class RowEmulator {
   [[nodiscard]] double with_slope(double s, double bias, std::int64_t key) const;
   [[nodiscard]] double slope_part(std::int64_t key) const;
   void take_slope(const Case& c, std::int64_t row);
+  void take_factors(const Case& c, std::int64_t row);
   [[nodiscard]] double capped(double x) const;
   [[nodiscard]] double tangent(double z) const;
   [[nodiscard]] double exponential(double e) const;
@@ -71,7 +74,7 @@ class RowEmulator {
   void take_sink(const Case& c);
   void take_dropout(const Case& c, std::int64_t row);
   /// What a weight is when it meets its value.
-  [[nodiscard]] double applied(double w) const;
+  [[nodiscard]] double applied(double w, std::int64_t key) const;
   void divide(std::vector<double>& out, double sum) const;
   double merge(std::vector<Partial>& parts, std::vector<double>& out) const;
 
@@ -87,8 +90,10 @@ class RowEmulator {
   std::vector<bool> dropped_;       // of all keys and the sink
   double scale_, log2e_, folded_factor_ = 1;
   double cap_, to_tanh_ = 0,
-               folded_ = 1;  // the cap, or 0; what the product is multiplied by for its tanh; what is folded
-  double gain_ = 1;          // 1/(1 - p)
+               folded_ = 1;             // the cap, or 0; what the product is multiplied by for its tanh; what is folded
+  double gain_ = 1;                     // 1/(1 - p)
+  double q_factor_ = 1, v_factor_ = 1;  // of the row's product; of the output, where all keys have it
+  std::vector<double> k_factors_, v_factors_;  // of products, of weights; empty: none
   double slope_ = 0, shift_ = 0, row_shift_ = 0,
          exact_shift_ = 0;  // as it is beside the scores; what all of a row's are larger by
   std::int64_t position_ = 0;
@@ -120,6 +125,7 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
       for (double& x : *values) x = std::fabs(x) < least ? 0.0 : x;
     }
   }
+  take_factors(c, row);
   // q*scale in its own format, the scale with it; it is then done with.
   if (a_.prescaled_q) {
     const Soft kept(*a_.prescaled_q, false, a_.flushes_subnormals);
@@ -169,6 +175,37 @@ void RowEmulator::take_sink(const Case& c) {
   dropped_.push_back(false);
   const double z = folds_scale_ ? scores_.div(sink, folded_) : sink;
   z_.push_back(a_.stored_biased ? round_to(*a_.stored_biased, z) : z);
+}
+
+void RowEmulator::take_factors(const Case& c, std::int64_t row) {
+  const std::int64_t N = c.k().shape()[2];
+  const auto factor = [&](Slot tensor, std::int64_t i) { return scores_.round(factor_of(c, tensor, 0, 0, i)); };
+  if (a_.descale == DescalePlace::inputs || a_.descale == DescalePlace::sums) {
+    const Soft kept(a_.descale == DescalePlace::sums ? a_.score_sums : a_.input, false, a_.flushes_subnormals);
+    const auto multiply = [&](double& x, double by) { x = kept.round(scores_.mul(x, by)); };
+    if (c[Slot::q_descale].present())
+      for (double& x : q_) multiply(x, factor(Slot::q, row));
+    for (const Slot tensor : {Slot::k, Slot::v}) {
+      if (!c[descale_of(tensor)].present()) continue;
+      std::vector<double>& all = tensor == Slot::k ? k_ : v_;
+      const std::int64_t width = tensor == Slot::k ? dk_ : dv_;
+      for (std::int64_t e = 0; e < N * width; ++e)
+        multiply(all[static_cast<std::size_t>(e)], factor(tensor, e / width));
+    }
+    return;
+  }
+  // Some kernels make one constant of the scale and the factor of a row.
+  if (c[Slot::q_descale].present()) {
+    q_factor_ = factor(Slot::q, row);
+    if (structure_.fused_values && !(has_bias_ && pre_scale_))
+      scale_ = scores_.mul(scale_, std::exchange(q_factor_, 1.0));
+  }
+  for (std::int64_t j = 0; j < N && c[Slot::k_descale].present(); ++j) k_factors_.push_back(factor(Slot::k, j));
+  if (!c[Slot::v_descale].present()) return;
+  if (has_blocks(c, Slot::v) || structure_.reciprocal)
+    for (std::int64_t j = 0; j < N; ++j) v_factors_.push_back(factor(Slot::v, j));
+  else
+    v_factor_ = sums_.round(factor_of(c, Slot::v, 0, 0, 0));
 }
 
 void RowEmulator::take_slope(const Case& c, std::int64_t row) {
@@ -225,7 +262,9 @@ double RowEmulator::product(std::int64_t key) const {
       break;
     }
   }
-  return a_.stored_raw ? round_to(*a_.stored_raw, x) : x;
+  if (a_.stored_raw) x = round_to(*a_.stored_raw, x);
+  if (q_factor_ != 1) x = scores_.mul(x, q_factor_);
+  return k_factors_.empty() ? x : scores_.mul(x, k_factors_[static_cast<std::size_t>(key)]);
 }
 
 double RowEmulator::tangent(double z) const {
@@ -298,8 +337,10 @@ double RowEmulator::rescale(double from, double to) const {
   return exponential(a_.base2 ? scores_.mul(below, folded_factor_) : below);
 }
 
-double RowEmulator::applied(double w) const {
-  const double by = a_.dropout == DropoutPlace::weights && gain_ != 1 ? scores_.mul(w, gain_) : w;
+double RowEmulator::applied(double w, std::int64_t key) const {
+  double by = a_.dropout == DropoutPlace::weights && gain_ != 1 ? scores_.mul(w, gain_) : w;
+  if (!v_factors_.empty() && std::cmp_less(key, v_factors_.size()))
+    by = scores_.mul(by, v_factors_[static_cast<std::size_t>(key)]);
   return Soft(a_.weights, false, a_.flushes_subnormals).round(by);
 }
 
@@ -307,7 +348,7 @@ void RowEmulator::accumulate(Partial& partial, double w, std::int64_t key) const
   const double rounded = Soft(a_.weights, false, a_.flushes_subnormals).round(w);
   partial.sum = sums_.add(partial.sum, a_.weights_in_denominator ? rounded : w);
   if (dropped_[static_cast<std::size_t>(key)]) return;
-  const double met = applied(w);
+  const double met = applied(w, key);
   for (std::int64_t d = 0; d < dv_; ++d) {
     double& o = partial.out[static_cast<std::size_t>(d)];
     const double v = v_[static_cast<std::size_t>(key * dv_ + d)];
@@ -382,7 +423,7 @@ Partial RowEmulator::two_pass(std::size_t begin, std::size_t end) const {
     partial.out[static_cast<std::size_t>(d)] = sum([&](std::size_t i) {
       const std::int64_t key = keys_[begin + i];
       if (dropped_[static_cast<std::size_t>(key)]) return 0.0;
-      return sums_.mul(applied(w[i]), v_[static_cast<std::size_t>(key * dv_ + d)]);
+      return sums_.mul(applied(w[i], key), v_[static_cast<std::size_t>(key * dv_ + d)]);
     });
   }
   return partial;
@@ -443,6 +484,8 @@ double RowEmulator::run(std::vector<double>& out) {
   const bool by_output = a_.dropout == DropoutPlace::output || a_.dropout == DropoutPlace::unstated;
   if (gain_ != 1 && by_output)
     for (double& o : out) o = sums_.mul(o, gain_);
+  if (v_factor_ != 1)
+    for (double& o : out) o = sums_.mul(o, v_factor_);
   // As the contract has it; in the form of columns that is done with what comes of it (lse_convention.h).
   if (row_shift_ == 0 || lse == -infinity) return lse;
   const double found = a_.lse_of_columns == (shift_ != 0) ? lse

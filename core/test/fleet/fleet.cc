@@ -18,6 +18,7 @@ void flash(Arithmetic& a, std::int64_t block) {
   a.block = block;
   a.dropout = DropoutPlace::output;
   a.slopes = SlopeForm::column;
+  a.descale = DescalePlace::products;
   a.weights = a.input;
 }
 void folded(Arithmetic& a) {
@@ -65,7 +66,7 @@ void add_f32(std::vector<Emulation>& fleet) {
     flash(a, 64);
     a.flushes_subnormals = a.flushes_inputs = true;
   });
-  f32("nomax", [](Arithmetic& a, Structure&) { a.max = MaxPolicy::none; });
+  f32("nomax", [](Arithmetic& a, Structure&) { a.max = MaxPolicy::none, a.descale = DescalePlace::sums; });
   f32("tanh.absolute", [](Arithmetic& a, Structure& s) {
     a.tanh = {TanhMeasure::absolute, 0x1p-16};
     a.dropout = DropoutPlace::values;
@@ -139,6 +140,7 @@ void add_bf16(std::vector<Emulation>& fleet) {
   });
   bf16("lazy8", [](Arithmetic& a, Structure&) {
     flash(a, 64);
+    a.descale = DescalePlace::sums;
     a.max = MaxPolicy::lazy;
     a.lazy_nats = 8;
   });
@@ -164,6 +166,7 @@ void add_f16(std::vector<Emulation>& fleet) {
   });
   f16("lazy4", [](Arithmetic& a, Structure&) {
     flash(a, 64);
+    a.descale = DescalePlace::sums;
     a.max = MaxPolicy::lazy;
     a.lazy_nats = 4;
   });
@@ -201,6 +204,7 @@ Arithmetic plain(DType input) {
   a.block = 0;
   a.tanh = {TanhMeasure::ulp, 2.5};
   a.dropout = DropoutPlace::weights;
+  a.descale = DescalePlace::inputs;
   return a;
 }
 

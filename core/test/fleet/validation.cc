@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -76,6 +77,27 @@ void add_slope(Case& c, std::mt19937_64& random) {
   c.mask_convention = MaskConvention::post_scale;
 }
 
+/// Of any size, in blocks or not, for some of the tensors; powers of two beside f64.
+void add_descale(Case& c, std::mt19937_64& random) {
+  const std::uint64_t which = 1 + random() % 7;
+  const double reach = random() % 4 == 0 ? 20 : 3;
+  constexpr std::array tensors{Slot::q, Slot::k, Slot::v};
+  for (std::size_t at = 0; at < tensors.size(); ++at) {
+    if ((which >> at & 1) == 0) continue;
+    const std::int64_t rows = c[tensors[at]].shape()[2];
+    std::int64_t& block = tensors[at] == Slot::q ? c.q_descale_block : c.kv_descale_block;
+    const bool blocks = rows > 1 && random() % 2 == 0;
+    if (blocks && block == 0) block = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows - 1));
+    Tensor factors(DType::f32, {1, 1, blocks ? (rows + block - 1) / block : 1});
+    for (std::int64_t e = 0; e < factors.elements(); ++e) {
+      const double octave = std::uniform_real_distribution<double>(-reach, reach)(random);
+      factors.set(e, std::exp2(c.dtype() == DType::f64 ? std::round(octave) : octave));
+    }
+    c[descale_of(tensors[at])] = std::move(factors);
+  }
+  settle_blocks(c);
+}
+
 }  // namespace
 
 void add(Added added, Case& c, std::mt19937_64& random) {
@@ -85,6 +107,7 @@ void add(Added added, Case& c, std::mt19937_64& random) {
   if (all || added == Added::softcap) add_softcap(c, random);
   if (all || added == Added::dropout) add_dropout(c, random);
   if (all || added == Added::slope) add_slope(c, random);
+  if (all || added == Added::descale) add_descale(c, random);
 }
 
 Case validation_case(Regime regime, DType dtype, const Effort& effort, std::uint64_t seed) {

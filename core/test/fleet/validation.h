@@ -13,15 +13,15 @@
 namespace attest::fleet {
 
 /// What is added to the cases of a regime.
-enum class Added { nothing, window, sink, softcap, dropout, slope, everything };
+enum class Added { nothing, window, sink, softcap, dropout, slope, descale, everything };
 inline void PrintTo(Added added, std::ostream* out) {
-  constexpr std::array<std::string_view, 7> names{"nothing", "window", "sink",      "softcap",
-                                                  "dropout", "slope",  "everything"};
+  constexpr std::array<std::string_view, 8> names{"nothing", "window", "sink",    "softcap",
+                                                  "dropout", "slope",  "descale", "everything"};
   *out << names[static_cast<std::size_t>(added)];
 }
 /// What tests are repeated for.
-inline constexpr std::array every_added{Added::window,  Added::sink,  Added::softcap,
-                                        Added::dropout, Added::slope, Added::everything};
+inline constexpr std::array every_added{Added::window, Added::sink,    Added::softcap,   Added::dropout,
+                                        Added::slope,  Added::descale, Added::everything};
 
 struct Effort {
   std::uint64_t first_seed = 0;

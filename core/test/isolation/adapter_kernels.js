@@ -38,6 +38,14 @@ const functions = {
     out.set([attentionChunk ?? 0, alignment?.charCodeAt(0) ?? 0, windowLeft ?? 0]);
     return out;
   },
+  // The same of factors and whole numbers.
+  factors: (problem) => {
+    const { k, kDescale, vDescale, kvDescaleBlock, qDescale } = problem;
+    const out = outOf(problem);
+    const first = k.data instanceof Int8Array ? k.data[0] : 0;
+    out.set([first, kDescale?.data[1] ?? 0, vDescale?.shape[2] ?? 0, kvDescaleBlock ?? 0, qDescale ? 1 : 0]);
+    return out;
+  },
   // The sum of each row of q in f64, as lse.
   lse: ({ q, wantLse }) => {
     if (!wantLse) return q.data;
@@ -75,6 +83,8 @@ if (mode === 'multihead') {
   serve(appends(mode === 'appends-early' ? -1 : 0), { dtypes: ['f32'], variants: { lengths: {}, append: {} } });
 } else if (mode === 'chunks') {
   serve(functions.chunks, { dtypes: ['f32'], variants: { window: {}, chunk: {} } });
+} else if (mode === 'factors') {
+  serve(functions.factors, { dtypes: ['f32'], kv_dtypes: ['f32', 'i8'], variants: { descale: { blocks: 'any' } } });
 } else if (mode === 'strides') {
   serve(functions.echo, { strides: true });
 } else if (mode === 'shared-memory') {

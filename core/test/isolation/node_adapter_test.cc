@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -107,6 +108,28 @@ TEST_F(NodeAdapter, HandsChunksOver) {
   expect_told(3, 'b', 0);
   c.window_left = 2, c.alignment = Causal::top_left;
   expect_told(3, 't', 2);
+  // What a manifest does not list is no argument of its function.
+  EXPECT_EQ(adapted("tells")->run(c).status, CallStatus::unsupported);
+}
+
+TEST_F(NodeAdapter, HandsFactorsAndWholeNumbersOver) {
+  const auto kernel = adapted("factors");
+  Case c = attention_case(DType::f32, {2, 2, 2, 3, 4, 4});
+  const auto expect_told = [&](const std::array<double, 5>& told) {
+    const Reply reply = kernel->run(c);
+    ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+    for (std::size_t e = 0; e < told.size(); ++e) EXPECT_EQ(reply.out[static_cast<std::int64_t>(e)], told[e]) << e;
+  };
+  expect_told({0, 0, 0, 0, 0});
+  for (const Slot slot : {Slot::k, Slot::v}) c[slot] = Tensor(DType::i8, c[slot].shape());
+  c[Slot::k].set(0, -128);
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 2, 1});
+  c[Slot::k_descale].set(0, 1), c[Slot::k_descale].set(1, 0.25);
+  expect_told({-128, 0.25, 0, 0, 0});
+  c[Slot::v_descale] = Tensor(DType::f32, {1, 1, 2});
+  c[Slot::v_descale].set(0, 2), c[Slot::v_descale].set(1, 4);
+  c.kv_descale_block = 2;
+  expect_told({-128, 0.25, 2, 2, 0});
   // What a manifest does not list is no argument of its function.
   EXPECT_EQ(adapted("tells")->run(c).status, CallStatus::unsupported);
 }

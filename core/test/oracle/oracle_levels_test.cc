@@ -147,16 +147,44 @@ TEST_P(Levels, EncloseTheExactValue) {
 INSTANTIATE_TEST_SUITE_P(AllRegimes, Levels, ::testing::ValuesIn(regimes),
                          [](const auto& spec) { return test::name_of_test(spec.param.name); });
 
+/// As Head::load multiplies q, keys and values by factors, some of which are powers of two.
+void multiply(std::mt19937_64& random, Head& head) {
+  const auto factor = [&] {
+    const double power = std::exp2(static_cast<double>(random() % 9) - 4);
+    return random() % 3 == 0 ? power : static_cast<double>(static_cast<float>(power / 0.7));
+  };
+  const auto range = [](const std::vector<double>& of) {
+    return DescaleInputs::Of{true, std::ranges::min(of), std::ranges::max(of)};
+  };
+  const auto times = [](std::vector<double>& rows, const std::vector<double>& factors, std::int64_t width) {
+    for (std::size_t e = 0; e < rows.size(); ++e) rows[e] *= factors[e / static_cast<std::size_t>(width)];
+  };
+  const auto drawn = [&](std::int64_t rows, std::int64_t block) {
+    std::vector<double> factors;
+    for (std::int64_t i = 0; i < rows; ++i) factors.push_back(i % block == 0 ? factor() : factors.back());
+    return factors;
+  };
+  const std::vector<double> of_q = drawn(head.queries, 2);
+  head.v_factors = drawn(head.keys, 16);
+  head.k_factors = drawn(head.keys, 1 + static_cast<std::int64_t>(random() % 40));
+  times(head.q, of_q, head.dk), times(head.k, head.k_factors, head.dk), times(head.v, head.v_factors, head.stride);
+  head.descale = {.q = range(of_q), .k = range(head.k_factors), .v = range(head.v_factors)};
+  head.k_factors.resize(head.k_factors.size() + 64, 1), head.v_factors.resize(head.v_factors.size() + 64, 1);
+  head.prepare();
+}
+
 TEST_P(Levels, SumsInSinglesOnlyRaiseTheBound) {
   const Regime& regime = GetParam();
   std::mt19937_64 random(12);
   // One for all heads, as in use: nothing of the last head may be taken for the present one.
   RowOracle fast, slow;
-  double raised = 1;
+  double raised = 1, raised_by_factors = 1;
   int rows = 0;
   for (int round = 0; round < 60; ++round) {
     Tensor mask;
     Head head = random_head(random, regime, mask, /*singles=*/true);
+    const bool has_factors = round % 2 == 1;
+    if (has_factors) multiply(random, head);
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Profile profile = profile_for(head, dtype);
       Head doubles = head;
@@ -171,7 +199,8 @@ TEST_P(Levels, SumsInSinglesOnlyRaiseTheBound) {
           EXPECT_GE(ratio, 1 - 0x1p-40) << regime.name << " round " << round;
           EXPECT_EQ(fast.element(k).excuse, slow.element(k).excuse);
           EXPECT_NEAR(fast.value(k), slow.value(k), fast.certificate(k) + slow.certificate(k));
-          raised = std::max(raised, ratio);
+          double& most = has_factors ? raised_by_factors : raised;
+          most = std::max(most, ratio);
         }
         EXPECT_GE(fast.terms().lse_allowed, slow.terms().lse_allowed * (1 - 0x1p-40));
       }
@@ -179,6 +208,8 @@ TEST_P(Levels, SumsInSinglesOnlyRaiseTheBound) {
   }
   EXPECT_GT(rows, 100);
   EXPECT_LE(raised, 1 + 0x1p-17) << regime.name;
+  // A product that is rounded to a float costs what a centre does.
+  EXPECT_LE(raised_by_factors, 1 + 0x1p-9) << regime.name;
   RecordProperty("raised", std::to_string(raised - 1));
 }
 

@@ -178,15 +178,14 @@ TEST(Validate, NamesWhatAttentionBreaks) {
     c[Slot::k] = counting({2, 3, 5, 6});
     c[Slot::v] = counting({2, 3, 5, 7});
   });
-  expect_attention_fault(
-      "w_o is present; attention takes q, k, v, mask, q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index, k_new, v_new, sink, keep and alibi_slopes only (operation multihead takes it)",
-      [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
+  expect_attention_fault("w_o is present; attention does not take it (operation multihead does)",
+                         [](Case& c) { c[Slot::w_o] = counting({2, 2}); });
   for (const Shape& shape : {Shape{3, 4, 3, 5}, Shape{2, 2, 3, 5}, Shape{2, 4, 1, 5}, Shape{2, 4, 3, 1}}) {
     expect_attention_fault(
         "mask has shape " + shape.to_string() + "; it must be [batch or 1, heads or 1, M, N] = [2 or 1, 4 or 1, 3, 5]",
         [&](Case& c) { c[Slot::mask] = counting(shape); });
   }
-  expect_attention_fault("k is bool; it must be of a floating dtype",
+  expect_attention_fault("k is bool; it must be of a floating dtype, or i8",
                          [](Case& c) { c[Slot::k] = Tensor(DType::boolean, {2, 2, 5, 6}); });
   expect_attention_fault("q is bool; it must be of a floating dtype", [](Case& c) {
     for (const Slot slot : {Slot::q, Slot::k, Slot::v}) c[slot] = Tensor(DType::boolean, c[slot].shape());
@@ -298,6 +297,8 @@ TEST(Validate, NamesWhatSlopesBreak) {
 TEST(Validate, NamesWhatMultiheadBreaks) {
   expect_multihead_fault("w_k is missing; multihead needs q, k, v, w_q, w_k and w_v",
                          [](Case& c) { c[Slot::w_k] = Tensor(); });
+  expect_multihead_fault("sink is present; multihead does not take it (operation attention does)",
+                         [](Case& c) { c[Slot::sink] = counting({2}); });
   expect_multihead_fault("heads is 0; it must be at least 1", [](Case& c) { c.heads = 0; });
   expect_multihead_fault("w_q has 6 columns, which 4 heads do not divide; head h owns an equal share of them",
                          [](Case& c) { c.heads = 4; });

@@ -185,7 +185,7 @@ TEST(Sequences, AreRefusedWhereTheyCannotBe) {
   EXPECT_EQ(says(changed(lengths, Slot::mask, Tensor(DType::i32, {1, 1, 4, 5}))),
             "mask is i32; it is bool or of a floating dtype");
   EXPECT_EQ(says(changed(lengths, Slot::k, Tensor(DType::i32, {3, 1, 5, 3}))),
-            "k is i32; it must be of a floating dtype");
+            "k is i32; it must be of a floating dtype, or i8");
 }
 
 TEST(Sequences, ReachTheCStructureUnderTheirBits) {

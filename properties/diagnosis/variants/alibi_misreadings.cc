@@ -16,6 +16,7 @@
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/diagnosis/other_sights.h"
+#include "properties/diagnosis/pair_product.h"
 
 namespace attest {
 namespace {
@@ -279,13 +280,7 @@ class SlopeReadings {
     if (finite) add(std::move(words), std::move(remedy), std::move(other));
   }
   [[nodiscard]] long double product(const SlopePlace& at) const {
-    const std::int64_t dk = c_.q().shape()[3];
-    const std::int64_t q = c_.q().shape().flat(at.batch, at.head, at.row, std::int64_t{0}),
-                       k = c_.k().shape().flat(at.batch, kv_head_of(c_, at.head), at.key, std::int64_t{0});
-    long double sum = 0;
-    for (std::int64_t d = 0; d < dk; ++d)
-      sum += static_cast<long double>(c_.q()[q + d]) * static_cast<long double>(c_.k()[k + d]);
-    return sum * static_cast<long double>(c_.scale);
+    return product_of_pair(c_, at.batch, at.head, at.row, at.key) * static_cast<long double>(c_.scale);
   }
 
   void beside_others() {

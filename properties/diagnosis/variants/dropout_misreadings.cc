@@ -12,6 +12,7 @@
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/pair_product.h"
 
 namespace attest {
 namespace {
@@ -148,7 +149,7 @@ class DropoutReadings {
         mask.set(e, -infinity);
         continue;
       }
-      long double t = scale * product(b, h, i, j);
+      long double t = scale * product_of_pair(c_, b, h, i, j);
       if (cap > 0) t = cap * std::tanh(t / cap);
       const auto added = static_cast<long double>(bias_of(c_, b, h, i, j));
       const long double score = t + mask_term(added, scale, convention_of(c_));
@@ -158,14 +159,6 @@ class DropoutReadings {
     }
     other[Slot::mask] = std::move(mask);
     return other;
-  }
-  [[nodiscard]] long double product(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const std::int64_t q = c_.q().shape().flat(b, h, i, std::int64_t{0}),
-                       k = c_.k().shape().flat(b, kv_head_of(c_, h), j, std::int64_t{0});
-    long double sum = 0;
-    for (std::int64_t d = 0; d < c_.q().shape()[3]; ++d)
-      sum += static_cast<long double>(c_.q()[q + d]) * static_cast<long double>(c_.k()[k + d]);
-    return sum;
   }
 
   /// Of other heads and batch entries. One that all share is theirs whoever reads it: no reading has more pages than

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/sequences.h"
@@ -19,6 +20,7 @@
 #include "properties/diagnosis/other_sights.h"
 #include "properties/diagnosis/variants/alibi_misreadings.h"
 #include "properties/diagnosis/variants/cache_misreadings.h"
+#include "properties/diagnosis/variants/descale_misreadings.h"
 
 namespace attest {
 namespace {
@@ -37,6 +39,7 @@ class Misread {
     if (has_variant(c_, chunk_variant.name)) chunks();
     if (c_[Slot::keep].present()) dropout();
     if (has_slopes()) slopes();
+    if (has_variant(c_, descale_variant.name)) factors();
   }
   [[nodiscard]] std::vector<MisreadSequences> take() { return std::move(found_); }
 
@@ -294,6 +297,24 @@ class Misread {
     Case other = c_;
     other[Slot::alibi_slopes] = mapped(slopes, [&](std::int64_t e, double) { return slopes[e % slopes.shape()[1]]; });
     found_.push_back({"every batch entry had the slopes of the first", std::move(other)});
+  }
+
+  /// Of a batch's first entry, or by places in a sequence.
+  void factors() {
+    const auto add_factors = [&](std::string words, const FactorAt& factor) {
+      Case other = with_factors(c_, factor);
+      if (!have_the_same_factors(c_, other)) found_.push_back({std::move(words), std::move(other)});
+    };
+    add_factors("every batch entry had the factors of the first",
+                [&](const FactorPlace& at) { return factor_of(c_, at.tensor, 0, at.head, at.row); });
+    add_factors("blocks of factors began anew with each sequence", [&](const FactorPlace& at) {
+      const bool of_q = at.tensor == Slot::q;
+      const auto own = std::ranges::find_if(all_, [&](const Sequence& s) {
+        return s.entry == at.batch && (of_q ? has_query(s, at.row) : has_key(s, at.row));
+      });
+      const std::int64_t first = own == all_.end() ? 0 : of_q ? own->first_query : own->first_key;
+      return factor_of(c_, at.tensor, at.batch, at.head, at.row - first);
+    });
   }
 
   const Case c_;

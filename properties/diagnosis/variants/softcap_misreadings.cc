@@ -14,6 +14,7 @@
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/pair_product.h"
 
 namespace attest {
 namespace {
@@ -41,7 +42,7 @@ class Pairs {
     const std::int64_t N = shape_[3];
     for (std::int64_t e = 0; e < shape_.elements(); ++e) {
       const auto [b, h, i, j] = shape_.index_of(e);
-      Pair pair{.product = product(b, h, i, j)};
+      Pair pair{.product = product_of_pair(c, b, h, i, j) * static_cast<long double>(c.scale)};
       if (hidden(c, b, h, i, j))
         pair.hides = hidden(open, b, h, i, j) ? Hides::position : Hides::mask;
       else
@@ -78,16 +79,6 @@ class Pairs {
   }
 
  private:
-  [[nodiscard]] long double product(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    const std::int64_t dk = c_.q().shape()[3];
-    const std::int64_t q = c_.q().shape().flat(b, h, i, std::int64_t{0}),
-                       k = c_.k().shape().flat(b, kv_head_of(c_, h), j, std::int64_t{0});
-    long double sum = 0;
-    for (std::int64_t d = 0; d < dk; ++d)
-      sum += static_cast<long double>(c_.q()[q + d]) * static_cast<long double>(c_.k()[k + d]);
-    return sum * static_cast<long double>(c_.scale);
-  }
-
   const Case& c_;
   const Shape shape_;
   std::vector<Pair> pairs_;

@@ -32,6 +32,7 @@
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
+#include "properties/language/domain.h"
 #include "properties/language/weights.h"
 
 namespace attest {
@@ -211,7 +212,7 @@ Verdict column_form(Kernel& kernel, const Case& c) {
     if (!inputs.identical(Traits::exp(right.run().formal_lse()[row]), moved))
       return violated(Violation::lse, fmt::format("lse {} is not larger by the slope times the position", row));
   }
-  return same(left, right, Match::bound);
+  return agree_in_domain({left, right}, Match::bound);
 }
 
 // The log-sum-exp is that of the scores with -m|p - j|, and of no other form of slopes.

@@ -105,18 +105,6 @@ Numbers times(const Numbers& numbers, const Factor& factor) {
   return product.loosened(lost);
 }
 
-/// Log-sum-exps inside the domain; in a proof as formulas.
-Verdict same_lse(const Result& left, const Result& right, Match match) {
-  if (!in_a_proof()) return agree_in_lse_in_domain({left, right}, match);
-  const Expressions &one = left.run().formal_lse(), &other = right.run().formal_lse();
-  for (std::int64_t row = 0; row < one.elements(); ++row) {
-    if (one[row].kind() == ProofKind::undefined || other[row].kind() == ProofKind::undefined) continue;
-    if (!GenericInputs::current().identical(one[row], other[row]))
-      return violated(Violation::lse, fmt::format("lse {} is another one", row));
-  }
-  return {};
-}
-
 // k = 1 and p = 0 is no dropout, and k = 1 with p > 0 gives O/(1 - p).
 Verdict none(Kernel& kernel, const Case& c) {
   const Case whole = with_keep(c, kept);
@@ -149,7 +137,7 @@ Verdict is_zero(const Result& out) {
 // k = 0: the output is exactly 0, and the log-sum-exp what it is without dropout.
 Verdict all(Kernel& kernel, const Case& c) {
   const Result nothing = run_with_lse(kernel, with_keep(c, dropped)), plain = run_with_lse(kernel, without_dropout(c));
-  return worse_of({is_zero(nothing), same_lse(nothing, plain, Match::bound)});
+  return worse_of({is_zero(nothing), agree_in_lse_in_domain({nothing, plain}, Match::bound)});
 }
 
 /// Is there a row whose log-sum-exp has a bound?
@@ -167,8 +155,8 @@ Verdict lse_unaffected(Kernel& kernel, const Case& c) {
                plain = run_with_lse(kernel, without_dropout(c));
   if (!in_a_proof() && !with.run().lse().present()) return skipped("no log-sum-exp came of the kernel's own numbers");
   if (!in_a_proof() && !has_bounded_lse(with)) return excused("no row has a log-sum-exp with a bound");
-  return worse_of(
-      {same_lse(other, with, bits_if(kernel, {Claim::deterministic})), same_lse(with, plain, Match::bound)});
+  return worse_of({agree_in_lse_in_domain({other, with}, bits_if(kernel, {Claim::deterministic})),
+                   agree_in_lse_in_domain({with, plain}, Match::bound)});
 }
 
 // O(k) + O(1 - k) = O/(1 - p); and of two masks that keep nothing together O(k) + O(k') is that of what either keeps.

@@ -370,7 +370,8 @@ constexpr std::array of_tails =
 constexpr std::array of_table_tails = joined(
     of_any_pages, std::array{defining(hypotheses::table_tail, "there is no entry of the table that nobody reads")});
 
-constexpr std::string_view others = "window chunk lengths left_pad sink softcap alibi", needs = "attention, paged";
+constexpr std::string_view others = "window chunk lengths left_pad sink softcap alibi descale",
+                           needs = "attention, paged";
 
 const Property family[] = {
     {.name = "paged.equals-contiguous",

@@ -51,6 +51,8 @@ using OfAnswers = std::function<double(double right, double without)>;
 [[nodiscard]] std::vector<WrongKernel> mistaken_dropouts();
 /// Right but for slopes.
 [[nodiscard]] std::vector<WrongKernel> mistaken_alibi();
+/// Right but for factors.
+[[nodiscard]] std::vector<WrongKernel> mistaken_descale();
 /// Right but for sequences of lengths of their own.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sequences();
 /// Right but for a cache of keys and values.

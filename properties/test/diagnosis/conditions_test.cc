@@ -197,6 +197,45 @@ TEST(Conditions, OfSlopesOfHeadsAndBatchEntries) {
               IsSupersetOf({"slopes that differ", "slopes of every batch entry's own"}));
 }
 
+TEST(Conditions, OfFactors) {
+  using testing::Contains, testing::IsSupersetOf, testing::Not;
+  Case c = test::attention_of({.batch = 2, .heads = 4, .queries = 3, .keys = 5, .kv_heads = 2},
+                              [](Slot, const Shape& shape) { return Tensor(DType::f32, shape); });
+  EXPECT_THAT(traits_of(c).words, Contains("no factors"));
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{0.5});
+  EXPECT_THAT(traits_of(c).words,
+              IsSupersetOf({"factors", "factors of k", "factors and no mask", "factors and more than one query",
+                            "factors and grouped heads", "a factor below 1"}));
+  for (const char* const other : {"no factors", "factors of q", "factors of v", "factors of blocks", "a factor above 1",
+                                  "a factor that is no power of 2", "factors of every head's own"})
+    EXPECT_THAT(traits_of(c).words, Not(Contains(other)));
+  c[Slot::v_descale] = Tensor(DType::f32, {2, 2, 3});
+  for (std::int64_t e = 0; e < 12; ++e) c[Slot::v_descale].set(e, 1.5);
+  c.kv_descale_block = 2;
+  c.causal = Causal::top_left, c.softcap = 2;
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 3, 5});
+  c[Slot::sink] = Tensor(DType::f32, {4});
+  EXPECT_THAT(traits_of(c).words,
+              IsSupersetOf({"factors of v", "factors of blocks", "factors of blocks of v",
+                            "factors of blocks of more than one row", "factors of every head's own",
+                            "factors of every batch entry's own", "a factor above 1", "a factor that is no power of 2",
+                            "factors beside a mask", "factors beside an additive mask", "factors beside a causal form",
+                            "factors beside a softcap", "factors beside a sink"}));
+  EXPECT_THAT(traits_of(c).words, Not(Contains("factors of blocks of k")));
+  c[Slot::v] = Tensor(DType::i8, c.v().shape());
+  EXPECT_THAT(traits_of(c).words, Contains("k or v of whole numbers"));
+}
+
+/// Factors count in the products that a cap is held against.
+TEST(Conditions, OfACapBesideFactors) {
+  using testing::Contains, testing::Not;
+  Case c = test::one_query(DType::f32, {2}, {1, -3}, {0, 1});
+  c.softcap = 10;
+  EXPECT_THAT(traits_of(c).words, Not(Contains("a softcap below the largest product")));
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{2});
+  EXPECT_THAT(traits_of(c).words, Contains("a softcap below the largest product"));
+}
+
 TEST(Conditions, OfNoKeysAreNoMultiple) {
   EXPECT_THAT(words_of([](const Case& c, std::int64_t) { return extents_of(c).keys == 0; }),
               testing::ElementsAre("N = 0"));

@@ -17,6 +17,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
 #include "properties/diagnosis/misreadings.h"
+#include "properties/diagnosis/pair_product.h"
 #include "properties/test/diagnosis/other_dropout.h"
 
 namespace attest {
@@ -123,9 +124,7 @@ TEST(MisreadDropouts, AreOfScores) {
                 Tensor mask(DType::f64, {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
                 for (std::int64_t e = 0; e < mask.elements(); ++e) {
                   const auto [b, h, i, j] = mask.shape().index_of(e);
-                  double product = 0;
-                  for (std::int64_t d = 0; d < c.q().shape()[3]; ++d)
-                    product += c.q().at(b, h, i, d) * c.k().at(b, kv_head_of(c, h), j, d);
+                  const auto product = static_cast<double>(product_of_pair(c, b, h, i, j));
                   const double score = score_in(c, product, bias_of(c, b, h, i, j)) / (1 - c.dropout_p);
                   mask.set(e, hidden(c, b, h, i, j) ? -infinity : keeps(c, b, h, i, j) ? score : 0.0);
                 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/problem/descale.h"
 #include "core/test/cases.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/spoilt.h"
@@ -315,6 +316,52 @@ TEST(Explain, SaysNothingOfScoresWhereSlopesAreWrong) {
     return round_to(DType::bf16, slopes.at(entry, h));
   }));
   const std::vector<BeyondBound> cases = far_rows(Causal::none);
+  for (const BeyondBound& one : cases)
+    ASSERT_EQ(check_case(*one.property, wrong, one.value).violation, Violation::bound);
+  EXPECT_TRUE(explain(wrong, cases).empty());
+}
+
+/// Keys in bf16 that one factor multiplies, which is no power of 2.
+std::vector<BeyondBound> multiplied_keys() {
+  std::vector<BeyondBound> cases;
+  for (std::uint32_t state : {1U, 2U, 3U}) {
+    const auto next = [&] {
+      state = state * 1664525U + 1013904223U;
+      return static_cast<double>(state >> 8U) * 0x1p-23 - 1;
+    };
+    Case c = test::attention_of({.queries = 64, .keys = 16, .dk = 8, .dv = 2},
+                                [&](Slot, const Shape& shape) { return test::filled(DType::bf16, shape, next); });
+    c[Slot::k_descale] = test::filled(DType::f32, {1, 1, 1}, [&] { return 13.7 + next(); });
+    cases.push_back({&property_named("attention.oracle"), std::move(c)});
+  }
+  return cases;
+}
+
+TEST(Explain, NamesKeysThatAreRoundedOnceTheirFactorsHaveMultipliedThem) {
+  Tampered inputs = asked_otherwise([](Case& c) {
+    if (!c[Slot::k_descale].present()) return;
+    c[Slot::k] = mapped(c.k(), [of = dequantised(c, Slot::k)](std::int64_t e, double) { return of[e]; });
+    c[Slot::k_descale] = Tensor();
+  });
+  inputs.manifest().arithmetic.usual.at(DType::bf16).descale = DescalePlace::sums;
+  inputs.manifest().lse = false;
+  const std::vector<BeyondBound> cases = multiplied_keys();
+  for (const BeyondBound& one : cases)
+    ASSERT_EQ(check_case(*one.property, inputs, one.value).violation, Violation::bound);
+  const std::vector<Explanation> found = explain(inputs, cases);
+  const auto named = std::ranges::find(found, R"({"descale":{"applied":"inputs"}})", &Explanation::variants);
+  ASSERT_NE(named, found.end()) << all_of_them(found);
+  EXPECT_EQ(named->declaration, "{}");
+}
+
+/// A factor is taken for a power of two, and those that are some are right.
+TEST(Explain, SaysNothingOfScoresWhereFactorsAreWrong) {
+  Tampered wrong = asked_otherwise([](Case& c) {
+    if (c[Slot::k_descale].present())
+      c[Slot::k_descale].set(0, std::exp2(std::round(std::log2(c[Slot::k_descale][0]))));
+  });
+  wrong.manifest().lse = false;
+  const std::vector<BeyondBound> cases = multiplied_keys();
   for (const BeyondBound& one : cases)
     ASSERT_EQ(check_case(*one.property, wrong, one.value).violation, Violation::bound);
   EXPECT_TRUE(explain(wrong, cases).empty());

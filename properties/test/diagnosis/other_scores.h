@@ -12,6 +12,7 @@
 #include "core/problem/memory.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/pair_product.h"
 #include "properties/test/catalogue/tampered.h"
 
 namespace attest {
@@ -37,9 +38,7 @@ inline void with_other_scores(Case& c, const OtherScore& score) {
   Tensor mask(DType::f64, {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
     const auto [b, h, i, j] = mask.shape().index_of(e);
-    double product = 0;
-    for (std::int64_t d = 0; d < c.q().shape()[3]; ++d)
-      product += c.q().at(b, h, i, d) * c.k().at(b, kv_head_of(c, h), j, d);
+    const auto product = static_cast<double>(product_of_pair(c, b, h, i, j));
     const bool is_hidden = hidden(before, b, h, i, j);
     const double t = c.scale * product, added = is_hidden ? 0 : bias_of(level, b, h, i, j);
     const std::optional<double> made = score({t, added, before.softcap, is_hidden});

@@ -12,6 +12,7 @@
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
+#include "properties/diagnosis/pair_product.h"
 #include "properties/test/diagnosis/other_variant.h"
 
 namespace attest {
@@ -54,8 +55,7 @@ inline OtherVariant::Change another_score(OtherScoreOf score) {
       SlopedPair at{.slope = slope_of(c, b, h), .row = i - own->first_query, .key = j - own->first_key};
       at.M = own->queries, at.N = own->keys, at.head = h;
       at.position = position(sight_rule(c), at.row, at.M, at.N);
-      for (std::int64_t d = 0; d < c.q().shape()[3]; ++d)
-        at.t += c.scale * c.q().at(b, h, i, d) * c.k().at(b, kv_head_of(c, h), j, d);
+      at.t = c.scale * static_cast<double>(product_of_pair(c, b, h, i, j));
       at.entry = bias_of(level, b, h, i, j);
       mask.set(e, score(at));
     }

@@ -1,5 +1,5 @@
 // Slopes that are taken for something else are known by it, and those that are taken as they are meant are called so.
-#include "properties/diagnosis/variants/probe_alibi.h"
+#include "properties/diagnosis/variants/probes/probe_alibi.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // Chunks of each reading are known by the keys that rows see, and those that are as asked are called so.
-#include "properties/diagnosis/variants/probe_chunks.h"
+#include "properties/diagnosis/variants/probes/probe_chunks.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

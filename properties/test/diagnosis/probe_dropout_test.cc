@@ -1,5 +1,5 @@
 // Dropout that is taken for something else is known by it, and one that is taken as it is meant is called so.
-#include "properties/diagnosis/variants/probe_dropout.h"
+#include "properties/diagnosis/variants/probes/probe_dropout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

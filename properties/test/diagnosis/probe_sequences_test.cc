@@ -1,5 +1,5 @@
 // Lengths and packed sequences that are taken for something else are known by it, and those that are not are called so.
-#include "properties/diagnosis/variants/probe_sequences.h"
+#include "properties/diagnosis/variants/probes/probe_sequences.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A softcap that is taken for something else is known by it, and one that is taken as it is meant is called so.
-#include "properties/diagnosis/variants/probe_softcaps.h"
+#include "properties/diagnosis/variants/probes/probe_softcaps.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A window of each convention is known by the keys that rows see, and one that is as asked is called so.
-#include "properties/diagnosis/variants/probe_windows.h"
+#include "properties/diagnosis/variants/probes/probe_windows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

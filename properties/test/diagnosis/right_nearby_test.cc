@@ -111,6 +111,22 @@ TEST(RightNearby, IsWithoutSlopes) {
   EXPECT_THAT(right_nearby(halved, c), Contains("no slopes"));
 }
 
+TEST(RightNearby, IsWithoutFactors) {
+  Tampered halved = asked_otherwise([](Case& c) {
+    Tensor& factors = c[Slot::k_descale];
+    if (factors.present()) factors.set(factors.elements() - 1, factors[factors.elements() - 1] / 2);
+  });
+  Tampered of_blocks = asked_otherwise([](Case& c) {
+    Tensor& factors = c[Slot::k_descale];
+    if (factors.elements() > 1) factors.set(1, factors[1] / 2);
+  });
+  Case c = test::one_query(DType::f32, {1}, {0, 3}, {1, 2});
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 2}, std::vector<double>{0.5, 0.5});
+  c.kv_descale_block = 1;
+  EXPECT_THAT(right_nearby(halved, c), AllOf(Contains("no factors"), Not(Contains("no blocks of factors"))));
+  EXPECT_THAT(right_nearby(of_blocks, c), AllOf(Contains("no factors"), Contains("no blocks of factors")));
+}
+
 TEST(RightNearby, IsOfTheLogSumExpToo) {
   EXPECT_THAT(right_beside("fault:lse-of-last-tile-unwritten"), Not(IsEmpty()));
 }

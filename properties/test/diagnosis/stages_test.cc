@@ -9,6 +9,7 @@
 #include "core/test/cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/test/diagnosis/other_dropout.h"
+#include "properties/test/diagnosis/other_factors.h"
 #include "properties/test/diagnosis/other_scores.h"
 #include "properties/test/diagnosis/other_slopes.h"
 
@@ -165,6 +166,21 @@ TEST(Stages, OfSlopesAreNone) {
 }
 
 /// What a row sees is none of the four.
+/// Nor are factors, which have multiplied the row that stands alone.
+TEST(Stages, OfFactorsAreNone) {
+  OtherFactors ignored(forget_factors);
+  Tampered scaled = asked_otherwise([](Case& c) { c.scale *= 1.01; });
+  Case c = test::one_query(DType::f32, {1, 0.5}, {0, 3, 1, -2, 2, 2}, {1, 2, -1, 3, 0, 1});
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 3}, std::vector<double>{0.7, 1.3, 0.9});
+  c.kv_descale_block = 1;
+  const StageFound of_factors = stage_of(ignored, c);
+  EXPECT_FALSE(of_factors.stage) << of_factors.evidence;
+  EXPECT_NE(of_factors.evidence.find(", multiplied by their factors, comes out right: factors, "), std::string::npos)
+      << of_factors.evidence;
+  const StageFound of_scale = stage_of(scaled, c);
+  EXPECT_EQ(of_scale.stage, Stage::scores) << of_scale.evidence;
+}
+
 TEST(Stages, AreNotDeterminedWhereMasksOrRowsAreAtFault) {
   for (const char* const name : {"mask-of-first-head", "bool-mask-inverted", "bottom-right-for-top-left"}) {
     for (const auto& [which, count] : stages_of(name, DType::f32)) EXPECT_EQ(which, -1) << name << ": " << count;

@@ -85,7 +85,7 @@ std::set<std::string> slips_in(const std::string& text) {
 // A name that is misspelt compiles, and then does nothing.
 TEST(PlantedFaults, AreTheNamesThatTheCodeAsksFor) {
   std::set<std::string> asked;
-  for (const auto& file : std::filesystem::directory_iterator(source_folder() + "/properties/faults"))
+  for (const auto& file : std::filesystem::recursive_directory_iterator(source_folder() + "/properties/faults"))
     if (file.path().extension() == ".cc") asked.merge(slips_in(read_file(file.path())));
   std::set<std::string> planted;
   for (const PlantedFault& fault : planted_faults()) planted.emplace(fault.name);

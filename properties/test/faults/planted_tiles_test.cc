@@ -59,6 +59,8 @@ struct Shown {
   bool (*keeps)(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) = nullptr;
   /// Of the heads; none: there are none. Positions count as the alignment says, or from the first key.
   std::vector<double> slopes{};
+  std::int64_t block = 0;                        ///< of keys that have a factor together; 0: all have
+  std::vector<double> k_factors{}, v_factors{};  ///< of the blocks; none: there are none
 };
 
 /// How GoogleTest prints a parameter.
@@ -461,6 +463,20 @@ const Shown shown[] = {
     {.fault = "alibi-in-the-first-tile-alone", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .slopes = {0.25}},
     {.fault = "alibi-dropped-in-parts", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .slopes = {0.0625}},
     {.fault = "alibi-maximum-without-slopes", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .slopes = {-1}},
+    // descale tiles
+    {.fault = "descale-block-in-its-tile",
+     .sizes = {.queries = 1, .keys = 32, .dk = 4, .dv = 2},
+     .block = 16,
+     .k_factors = {1, 4}},
+    {.fault = "descale-block-of-the-tiles-first-row",
+     .sizes = {.queries = 1, .keys = 16, .dk = 4, .dv = 2},
+     .block = 8,
+     .k_factors = {1, 4}},
+    {.fault = "descale-of-v-on-the-running-sum",
+     .sizes = {.queries = 1, .keys = 32, .dk = 4, .dv = 2},
+     .v_factors = {2}},
+    {.fault = "descale-skips-the-last-tile", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .v_factors = {4}},
+    {.fault = "descale-dropped-in-parts", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .v_factors = {4}},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -510,6 +526,11 @@ Case case_of(const Shown& one, DType dtype) {
     c[Slot::alibi_slopes] = Tensor(DType::f32, {1, std::ssize(one.slopes)}, one.slopes);
     settle_alignment(c);
   }
+  const auto of_blocks = [](const std::vector<double>& factors) {
+    return factors.empty() ? Tensor() : Tensor(DType::f32, {1, 1, std::ssize(factors)}, factors);
+  };
+  c.kv_descale_block = one.block;
+  c[Slot::k_descale] = of_blocks(one.k_factors), c[Slot::v_descale] = of_blocks(one.v_factors);
   if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;
@@ -603,22 +624,23 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfSeventeenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfEighteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
-    const bool of_rows =
-        fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers || fault.kind == FaultKind::windows ||
-        fault.kind == FaultKind::chunks || fault.kind == FaultKind::sequences || fault.kind == FaultKind::sinks ||
-        fault.kind == FaultKind::softcaps || fault.kind == FaultKind::dropout || fault.kind == FaultKind::alibi;
+    const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
+                         fault.kind == FaultKind::windows || fault.kind == FaultKind::chunks ||
+                         fault.kind == FaultKind::sequences || fault.kind == FaultKind::sinks ||
+                         fault.kind == FaultKind::softcaps || fault.kind == FaultKind::dropout ||
+                         fault.kind == FaultKind::alibi || fault.kind == FaultKind::descale;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 17U);
+  EXPECT_EQ(kinds.size(), 18U);
 }
 
 }  // namespace

@@ -7,10 +7,13 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <string_view>
 
+#include "core/problem/descale.h"
 #include "core/problem/sight.h"
 #include "core/test/cases.h"
 #include "core/test/says.h"
+#include "properties/arrangement/arrange.h"
 #include "reports/test/program_checks.h"
 
 namespace attest {
@@ -45,6 +48,10 @@ struct Asked {
   std::int64_t chunk = 0;           ///< of how many keys one is; 0: there are none
   std::int64_t window_left = -1;    ///< beside chunks
   bool padded = false;              ///< one key is before the first entry's own, and none before the second's
+  std::string_view factors = "";    ///< of which of q, k and v
+  bool own_of_heads = false, own_of_entries = false;
+  std::int64_t q_block = 0, kv_block = 0;  ///< so many rows, or keys, have one together; 0: all
+  bool whole_numbers = false;              ///< keys and values are some
 };
 
 Case problem_of(const Asked& asked) {
@@ -75,6 +82,21 @@ Case problem_of(const Asked& asked) {
   c.attention_chunk = asked.chunk, c.window_left = asked.window_left;
   c.alignment = asked.alignment;
   settle_alignment(c);
+  for (const Slot tensor : {Slot::q, Slot::k, Slot::v}) {
+    if (asked.factors.find(name_of(tensor)) == std::string_view::npos) continue;
+    const Shape& shape = c[tensor].shape();
+    const std::int64_t block = tensor == Slot::q ? asked.q_block : asked.kv_block;
+    const std::int64_t blocks = block == 0 ? 1 : (shape[2] + block - 1) / block;
+    int next = static_cast<int>(tensor);
+    c[descale_of(tensor)] =
+        test::filled(DType::f32, {asked.own_of_entries ? shape[0] : 1, asked.own_of_heads ? shape[1] : 1, blocks},
+                     [&] { return (1 + next++ * 29 % 23) / 12.0; });
+    if (asked.whole_numbers && tensor != Slot::q)
+      c[tensor] = mapped(Tensor(DType::i8, shape),
+                         [old = c[tensor]](std::int64_t e, double) { return std::round(4 * old[e]); });
+  }
+  c.q_descale_block = asked.q_block, c.kv_descale_block = asked.kv_block;
+  settle_blocks(c);
   if (asked.lengths) {
     c[Slot::q_lengths] = Tensor(DType::i32, {2}, std::vector<double>{3, 2});
     c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{5, 3});
@@ -180,7 +202,33 @@ INSTANTIATE_TEST_SUITE_P(
               .alignment = Causal::bottom_right,
               .lengths = true,
               .chunk = 2,
-              .padded = true}),
+              .padded = true},
+        Asked{.name = "multiplied", .factors = "qkv"},
+        Asked{.name = "multiplied_by_heads", .factors = "qkv", .own_of_heads = true},
+        Asked{.name = "multiplied_by_entries_in_bf16", .dtype = DType::bf16, .factors = "kv", .own_of_entries = true},
+        Asked{.name = "multiplied_in_blocks", .factors = "qk", .q_block = 2, .kv_block = 2},
+        Asked{.name = "multiplied_by_rows_beside_a_mask_before_the_scale",
+              .mask = 'a',
+              .pre_scale = true,
+              .factors = "qv",
+              .own_of_heads = true,
+              .q_block = 1,
+              .kv_block = 1},
+        Asked{.name = "multiplied_and_capped_with_lengths",
+              .causal = Causal::bottom_right,
+              .softcap = 2.5,
+              .lengths = true,
+              .factors = "qkv",
+              .own_of_heads = true,
+              .own_of_entries = true,
+              .q_block = 2,
+              .kv_block = 3},
+        Asked{.name = "multiplied_whole_numbers",
+              .factors = "kv",
+              .own_of_heads = true,
+              .own_of_entries = true,
+              .kv_block = 2,
+              .whole_numbers = true}),
     [](const auto& param) { return param.param.name; });
 
 }  // namespace

@@ -90,6 +90,25 @@ TEST(CauseWords, StateSlopesAndWhereTheyCountFrom) {
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal bottom-right  q=1"));
 }
 
+TEST(CauseWords, StateFactorsAndTheirBlocks) {
+  Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("factors")));
+  c[Slot::v_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{0.25});
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 factors of v  q=1  k=1,1  v=1,0  v_descale=0.25"));
+  c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 2}, std::vector<double>{0.5, 2});
+  c.kv_descale_block = 1;
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 factors of k and v, blocks of 1 key  q=1"));
+  Case large;
+  const Shape shape{1, 1, 40, 1};
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v}) large[slot] = Tensor(DType::f32, shape);
+  large[Slot::q_descale] = Tensor(DType::f32, {1, 1, 2}, std::vector<double>{0.5, 2});
+  large[Slot::k_descale] = Tensor(DType::f32, {1, 1, 3}, std::vector<double>{0.5, 2, 4});
+  large[Slot::v_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{4});
+  large.q_descale_block = 32, large.kv_descale_block = 16;
+  EXPECT_THAT(words_of(0.75, 0.5, large).smallest,
+              HasSubstr(" factors of q, k and v, blocks of 32 rows and 16 keys  q_descale=0.5,2"));
+}
+
 TEST(CauseWords, ShowTheDigitsThatDiffer) {
   EXPECT_THAT(words_of(0.5000001, 0.5).found, HasSubstr("= 0.5000001, exact 0.5,"));
 }

@@ -11,6 +11,7 @@ _DTYPES = {
     "float8_e4m3fn": ("F8_E4M3", "uint8"),
     "float8_e5m2": ("F8_E5M2", "uint8"),
     "bool": ("BOOL", "bool"),
+    "int8": ("I8", "int8"),
 }
 CARRIERS = {**dict(_DTYPES.values()), "I32": "int32"}
 

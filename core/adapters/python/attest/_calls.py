@@ -41,6 +41,7 @@ class Call:
     gqa: Optional[str] = None
     softcap: Optional[str] = None
     keep: Optional[str] = None  # goes with a rate, dropout_p
+    descale: bool = False  # q_descale, k_descale and v_descale, each [batch, kv_heads]
     slopes: Optional[str] = None  # [heads], or [batch, heads] where they differ, counted as `window` counts
     lse: Optional[str] = None  # a truth value, with which the log-sum-exps come second
     alignment: str = "top-left"  # what the causal form means where M and N differ
@@ -190,6 +191,17 @@ def of_heads(slopes):
     return slopes[0] if slopes.shape[0] == 1 else slopes
 
 
+def of_groups(factors, batch, groups):
+    """[batch, kv_heads] of factors [batch or 1, heads or 1, 1], as FlashAttention 3 takes those of q, too."""
+    heads = factors.shape[1]
+    if heads > groups:
+        each = factors.reshape(factors.shape[0], groups, heads // groups)
+        if (each != each[..., :1]).any():
+            raise NotImplementedError("the heads of a group have one factor of q together")
+        factors = each[..., :1]
+    return factors[..., 0].expand(batch, groups).contiguous()
+
+
 def adapted(function, call):
     """The function as one of the contract."""
     arrays = _ARRAYS[call.framework]
@@ -216,10 +228,17 @@ def adapted(function, call):
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None,
-               dropout_p=0.0, alibi_slopes=None, attention_chunk=0, want_lse=False):  # fmt: skip
+               dropout_p=0.0, alibi_slopes=None, attention_chunk=0, want_lse=False, q_descale=None, k_descale=None,
+               v_descale=None, out_dtype=None):  # fmt: skip
         given = {call.softcap: softcap} if softcap else {}
         if attention_chunk:
             given[call.chunk] = attention_chunk
+        factors = {"q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
+        factors = {name: of for name, of in factors.items() if of is not None}
+        if factors and q.element_size() > 1:
+            raise NotImplementedError("it looks at factors beside 8 bits alone")
+        sequences = q.shape[0] if q_starts is None else len(q_starts) - 1
+        given.update({name: of_groups(of, sequences, k.shape[1]) for name, of in factors.items()})
         if alibi_slopes is not None:
             given[call.slopes] = arrays.there(of_heads(alibi_slopes))
         if call.lse and want_lse:
@@ -250,6 +269,8 @@ def adapted(function, call):
                 given[f"max_seqlen_{side}"] = max([1, *(end - first for first, end in zip(ends, ends[1:]))])
         out = function(*inputs, **given)
         found = back(out[0] if isinstance(out, (tuple, list)) else out, q)
+        if call.descale and out_dtype is None and q.element_size() == 1:
+            found = found.to(q.dtype)
         return (found, lse_back(out[1], q)) if call.lse and want_lse else found
 
     offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
@@ -261,6 +282,7 @@ def adapted(function, call):
     names += ["keep", "dropout_p"] if call.keep else []
     names += ["alibi_slopes"] if call.slopes else []
     names += ["want_lse"] if call.lse else []
+    names += ["q_descale", "k_descale", "v_descale", "out_dtype"] if call.descale else []
     return with_signature(called, name_of(function), names)
 
 
@@ -340,26 +362,39 @@ def with_dropout_mask(function):
     return with_signature(called, name_of(function), ["mask", "scale", "causal", "keep", "dropout_p"])
 
 
+def _factor(factors, block, b, h, i):
+    """That of a row, or key, of factors [batch or 1, heads or 1, blocks or 1]."""
+    batch, heads, blocks = factors.shape
+    return factors[b if batch > 1 else 0, h if heads > 1 else 0, i // block if blocks > 1 else 0]
+
+
 def flexible(function):
     """FlexAttention, whose masks are functions of a score and its place."""
 
     def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
                q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, left_pad=None, sink=None,
-               softcap=0.0, alibi_slopes=None, attention_chunk=0):  # fmt: skip
+               softcap=0.0, alibi_slopes=None, attention_chunk=0, q_descale=None, k_descale=None, q_descale_block=0,
+               kv_descale_block=0):  # fmt: skip
         import torch
 
         if sink is not None and q.dtype in (torch.float16, torch.bfloat16):
             raise NotImplementedError("FlexAttention rounds its output to 16 bits before the sink's factor")
 
         sequences = any(of is not None for of in (q_lengths, kv_lengths, q_starts, left_pad))
+        of_scores = torch.float64 if q.dtype == torch.float64 else torch.float32
+        of_q, of_k = (None if of is None else of.to(of_scores) for of in (q_descale, k_descale))
         if alibi_slopes is not None:
             # In the format of scores, so that a product with a distance is rounded once.
-            slopes = alibi_slopes.to(torch.float64 if q.dtype == torch.float64 else torch.float32)
+            slopes = alibi_slopes.to(of_scores)
             from_last = (alignment if causal == "none" else causal) == "bottom-right"
             places = _places(q, k, (q_lengths, kv_lengths), (q_starts, kv_starts), left_pad, from_last)
             position_q, position_k = places[1], places[3]
 
         def score_mod(score, b, h, i, j):
+            if of_q is not None:
+                score = score * _factor(of_q, q_descale_block, b, h, i)
+            if of_k is not None:
+                score = score * _factor(of_k, kv_descale_block, b, h // (q.shape[1] // k.shape[1]), j)
             if softcap:
                 score = softcap * torch.tanh(score / softcap)
             if alibi_slopes is not None:
@@ -370,7 +405,8 @@ def flexible(function):
                 score = torch.where(at, score, -torch.inf) if mask.dtype == torch.bool else score + at
             return torch.where(j <= i, score, -torch.inf) if causal == "top-left" and not sequences else score
 
-        plain = mask is None and not softcap and alibi_slopes is None and (causal == "none" or sequences)
+        changed = softcap or any(of is not None for of in (mask, alibi_slopes, of_q, of_k))
+        plain = not changed and (causal == "none" or sequences)
         given = {"score_mod": None if plain else score_mod, "scale": scale, "enable_gqa": q.shape[1] != k.shape[1]}
         if sequences:
             given["block_mask"] = _block_mask(q, k, window_left, window_right, attention_chunk, alignment, causal,
@@ -385,4 +421,5 @@ def flexible(function):
         return out * torch.where(torch.isneginf(sink)[None, :, None], 1, torch.sigmoid(above))[..., None].to(out.dtype)
 
     names = ["mask", "scale", "causal", *WINDOW, *CHUNK, "alignment", *SEQUENCES, "sink", "softcap", "alibi_slopes"]
+    names += ["q_descale", "k_descale", "q_descale_block", "kv_descale_block"]
     return with_signature(called, name_of(function), names)

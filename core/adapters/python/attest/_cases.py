@@ -10,12 +10,12 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
 from attest import _check, _exact, _service
 from attest._arrays import CARRIERS, on_host, word_of
 from attest._errors import AttestError
-from attest._problem import Problem, manifest_for
+from attest._problem import BLOCKS, Problem, manifest_for
 
 # The metadata of a case file that says what is asked; everything else there is about where the case comes from.
 _SCALARS = (
     "scale", "causal", "mask_convention", "heads", "variants", "window_left", "window_right", "attention_chunk",
-    "alignment", "softcap", "dropout_p", "dropout_seed",
+    "alignment", "softcap", "dropout_p", "dropout_seed", "q_descale_block", "kv_descale_block",
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class Case:
     alignment  as in attest.exact, of a case that has a window, chunks or ALiBi slopes; else None
     softcap    as in attest.exact; 0 of a case without one
     dropout_p  as in attest.exact, of a case whose tensors have a keep; else 0
+    q_descale_block, kv_descale_block  as in attest.exact; 0 of a case without factors in blocks
     about      where it comes from: "property", "seed", "k", "kinds" and others, as far as they are known
 
     Source: kernel-interface.md, "Case files".
@@ -51,6 +52,8 @@ class Case:
     alignment: Optional[str]
     softcap: float
     dropout_p: float
+    q_descale_block: int
+    kv_descale_block: int
     about: Mapping[str, str]
     _text: str
     _bits: Dict[str, tuple]  # as a case file has the tensors, by name
@@ -94,6 +97,7 @@ class Case:
             named["softcap"] = self.softcap
         if self.dropout_p:
             named["dropout_p"] = self.dropout_p
+        named.update({name: getattr(self, name) for name in BLOCKS if getattr(self, name)})
         return named
 
     def torch(self, device=None) -> "Case":
@@ -164,6 +168,8 @@ def _case_of(request, metadata, tensors):
         alignment=said.get("alignment"),
         softcap=float(said.get("softcap", 0)),
         dropout_p=float(said.get("dropout_p", 0)),
+        q_descale_block=int(said.get("q_descale_block", 0)),
+        kv_descale_block=int(said.get("kv_descale_block", 0)),
         about={key: value for key, value in said.items() if key not in ("attest", "op", *_SCALARS)},
         _text=answer["text"],
         _bits=bits,
@@ -230,8 +236,8 @@ def cases(
     property  whose cases: those of attention.oracle are of every kind
     count     so many (default: without end)
     manifest  what a function supports: cases are brought to its limits of shape. What masks and causal forms it takes is
-              for whoever calls it. Windows, chunks, caps, slopes, lengths and other variants are drawn where it lists
-              them
+              for whoever calls it. Windows, chunks, caps, slopes, factors, lengths and other variants are drawn where
+              it lists them
     large     "none", "some" (about a third of the cost) or "all": production shapes
 
     Raises AttestError, one line, where an argument is wrong. Source: theorems.md has the properties; the cases are those of

@@ -152,6 +152,11 @@ def exact(
     dropout_p: float = 0.0,
     alibi_slopes=None,
     attention_chunk: int = 0,
+    q_descale=None,
+    k_descale=None,
+    v_descale=None,
+    q_descale_block: int = 0,
+    kv_descale_block: int = 0,
     out_dtype: Optional[str] = None,
     manifest: Optional[dict] = None,
     rows=None,
@@ -199,6 +204,12 @@ def exact(
     attention_chunk  C > 0: a query at position p sees keys of its own chunk alone, those j with j // C == p // C, of
                those that mask, causal form and window show it; none where p < 0. p is what alignment says (default 0:
                there are no chunks)
+    q_descale, k_descale, v_descale  factors of float32 above 0, which q, k and v are to be multiplied by: one, [heads],
+               [batch, heads] or [batch, heads, blocks], of k and v kv_heads for heads; [batch, kv_heads] of q, as
+               FlashAttention 3 has it, is one for the heads of each group. lse is that of the products. Beside them k
+               and v may be of int8; beside float64 they are powers of two
+    q_descale_block, kv_descale_block  so many rows of q, or keys, have a factor together: row i that of block
+               i // length (default 0: all of a head have one). i counts padding, and not pages or rows of a cache
     out_dtype  of the output that the bound is for, "f32" (default: q's)
     manifest   what the kernel declares of its arithmetic and claims, as for attest.check; the more it says the tighter the
                bound. Without it: of every legitimate kernel
@@ -211,7 +222,8 @@ def exact(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk, q_descale, k_descale,
+                      v_descale, q_descale_block, kv_descale_block)  # fmt: skip
     return exact_of(problem, out_dtype, manifest, rows, narrow)
 
 
@@ -293,6 +305,11 @@ def allclose(
     dropout_p: float = 0.0,
     alibi_slopes=None,
     attention_chunk: int = 0,
+    q_descale=None,
+    k_descale=None,
+    v_descale=None,
+    q_descale_block: int = 0,
+    kv_descale_block: int = 0,
     manifest: Optional[dict] = None,
     rows: Optional[int] = None,
 ) -> Closeness:
@@ -310,7 +327,8 @@ def allclose(
     """
     problem = Problem(q, k, v, mask, scale, causal, mask_convention, layout, window_left, window_right, alignment,
                       q_lengths, kv_lengths, q_starts, kv_starts, left_pad, page_table, page_table_v, cache_index,
-                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk)  # fmt: skip
+                      k_new, v_new, sink, softcap, keep, dropout_p, alibi_slopes, attention_chunk, q_descale, k_descale,
+                      v_descale, q_descale_block, kv_descale_block)  # fmt: skip
     return allclose_of(problem, out, manifest, rows)
 
 

@@ -154,6 +154,8 @@ def _merged(manifest, additions):
 def _known_merged(manifest, row):
     """The manifest, and what is known of the function. What rows say of arithmetic is how exact a cap's tanh is."""
     additions = {"name": row.name, **row.manifest}
+    if row.in_8_bits and manifest.get("dtypes") == ["f8_e4m3"]:
+        additions.update(row.in_8_bits)
     variants = manifest.get("variants", additions.get("variants", {}))
     if "softcap" not in variants:
         additions.pop("arithmetic", None)

@@ -25,6 +25,7 @@ class Known:
     window: Optional[Window] = None  # what its window is called and means
     lengths: tuple = ()  # what lengths of queries and of keys are called
     exists: Callable = lambda function: True  # as it is known here; an earlier version may lack what its manifest lists
+    in_8_bits: Optional[dict] = None  # what its manifest has instead where f8_e4m3 alone is asked for
 
 
 def _called(call):
@@ -57,7 +58,7 @@ _FLASH_MANIFEST = {
 
 # Another package, of which hopper/flash_attn_interface.py is the module: no slopes, and chunks, which hopper/mask.h
 # counts from the bottom right, as windows. -inf is the log-sum-exp of a row without a key (hopper/softmax.h).
-_FLASH_3 = replace(_FLASH, slopes=None, chunk="attention_chunk")
+_FLASH_3 = replace(_FLASH, slopes=None, chunk="attention_chunk", descale=True)
 _FLASH_3_MANIFEST = {
     **{key: value for key, value in _FLASH_MANIFEST.items() if key != "lse_convention"},
     "variants": {"window": {"alignment": ["bottom-right"]}, "chunk": {"alignment": ["bottom-right"]}, "softcap": {}},
@@ -67,6 +68,17 @@ _FLASH_3_MANIFEST = {
 def _has_chunks(function):
     """Not in the first releases of FlashAttention 3, which return the log-sum-exp unasked, too."""
     return {"attention_chunk", "return_attn_probs"} <= set(parameters_of(function) or ())
+
+
+def _in_8_bits(manifest):
+    """Factors are looked at beside float8 alone (hopper/flash_api.cpp), whose output is bfloat16. They multiply the
+    scale, or what a cap is taken of, and what divides by the sum of weights (hopper/mainloop_fwd_sm90_tma_gmma_ws.hpp,
+    softmax.h). Output in 8 bits is that in 16, rounded again: weights in 8 bits may err by 32 times as much."""
+    return {
+        "out_dtypes": {"f8_e4m3": ["bf16"]},
+        "variants": {**manifest["variants"], "descale": {"per_batch": True, "applied": "products"}},
+        "limits": {**manifest["limits"], "head_dim_multiple": 16},
+    }
 
 
 def _takes_a_dropout_mask(function):
@@ -125,7 +137,8 @@ _TABLE = (
          "variants": {"window": {"alignment": ["top-left", "bottom-right"]},
                       "chunk": {"alignment": ["top-left", "bottom-right"]},
                       "lengths": {}, "packed": {}, "left_pad": {}, "sink": {}, "softcap": {},
-                      "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]}},
+                      "alibi": {"per_batch": True, "alignment": ["top-left", "bottom-right"]},
+                      "descale": {"tensors": ["q", "k"], "per_batch": True, "blocks": "any", "applied": "products"}},
          # torch.tanh: 1 ulp on a CPU, 2 on a GPU, where it is CUDA's tanhf.
          "arithmetic": {"tanh": {"ulp": 2.5}},
          "limits": {"min_queries": 1, "min_keys": 1}},
@@ -180,6 +193,7 @@ _TABLE = (
         gpu=True,
         window=FLASH,
         exists=_has_chunks,
+        in_8_bits=_in_8_bits(_FLASH_3_MANIFEST),
     ),
     Known(
         "flash_attn_interface",
@@ -191,6 +205,7 @@ _TABLE = (
         gpu=True,
         window=FLASH,
         exists=_has_chunks,
+        in_8_bits=_in_8_bits({**_FLASH_3_MANIFEST, "variants": {**_FLASH_3_MANIFEST["variants"], "packed": {}}}),
     ),
 )  # fmt: skip
 

@@ -14,14 +14,14 @@ import random
 
 from attest import _service
 from attest._known import known
-from attest._problem import LAYOUTS, Problem, cap_of, chunk_of, rate_of
+from attest._problem import BLOCKS, DESCALES, LAYOUTS, Problem, block_of, cap_of, chunk_of, rate_of
 
 _MASKS = ("mask", "attn_mask", "attention_mask", "bias")
 _SCALES = ("scale", "sm_scale", "softmax_scale")
 _CAUSAL = ("causal", "is_causal")
 _SOFTCAP, _CHUNK = "softcap", "attention_chunk"
 _WINDOW = ("window_left", "window_right", "alignment")
-_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep", "alibi_slopes")
+_TENSORS = ("q_lengths", "kv_lengths", "q_starts", "kv_starts", "left_pad", "sink", "keep", "alibi_slopes", *DESCALES)
 _KEEP, _RATE, _SLOPES = "keep", "dropout_p", "alibi_slopes"
 # What changes no number, or is looked at elsewhere: heads tell of groups themselves.
 _NEUTRAL = ("enable_gqa", "deterministic", "return_attn_probs", "implementation", "training",
@@ -51,7 +51,7 @@ def _is_neutral(value, default):
 class Kept:
     """A call that was kept: what was asked, and what came back. `where`: whose call it was, where that is known."""
 
-    def __init__(self, arguments, defaults, layout, alignment, where="", window=None, lengths=()):
+    def __init__(self, arguments, defaults, layout, alignment, where="", window=None, lengths=(), only_in_8_bits=False):
         names = list(arguments)
         if len(names) < 3:
             raise ValueError("a call has fewer than three arguments; q, k and v come first")
@@ -70,6 +70,11 @@ class Kept:
         tensors.update(zip(lengths, _TENSORS))
         expected = {*_MASKS, *_SCALES, *_CAUSAL, _SOFTCAP, _CHUNK, *_NEUTRAL, *named_by_contract, *tensors}
         expected.update([window.name] if window else ())
+        blocks = [name for name in BLOCKS if name in defaults and tensors.keys() & set(DESCALES)]
+        expected.update(blocks)
+        factors = [name for name in DESCALES if rest.get(name) is not None]
+        if factors and only_in_8_bits and q.element_size() > 1:
+            raise ValueError(f"a call has {factors[0]} beside {q.dtype}, and it is looked at beside 8 bits alone")
         # Without what is kept a rate says that the function alone knows what it drops.
         drops = _KEEP in tensors and rest.get(_KEEP) is not None
         expected.update([_RATE] if drops else ())
@@ -90,6 +95,7 @@ class Kept:
         self.given[_CHUNK] = chunk_of(rest.get(_CHUNK, defaults.get(_CHUNK)))
         if drops:
             self.given[_RATE] = rate_of(rest.get(_RATE, defaults.get(_RATE)))
+        self.given.update({name: block_of(rest.get(name, defaults[name]), name) for name in blocks})
         self.given.update({name: rest[name] for name in named_by_contract if rest.get(name) is not None})
         self.given.update({ours: _copy(rest[name]) for name, ours in tensors.items() if rest.get(name) is not None})
         if window and not _is_neutral(rest.get(window.name), defaults.get(window.name)):
@@ -128,6 +134,7 @@ class Observed:
         self._alignment = row.manifest["causal"][0] if row else causal
         self._window = row.window if row else None
         self._lengths = row.lengths if row else ()
+        self._only_in_8_bits = row is not None and row.in_8_bits is not None  # are factors looked at
         self.where = lambda: ""
         try:
             self._signature = inspect.signature(function)
@@ -155,7 +162,8 @@ class Observed:
         self._choose_next()
         try:
             arguments = self._arguments(args, kwargs)
-            call = Kept(arguments, self._defaults, self._layout, self._alignment, self.where(), self._window, self._lengths)
+            call = Kept(arguments, self._defaults, self._layout, self._alignment, self.where(), self._window,
+                        self._lengths, self._only_in_8_bits)  # fmt: skip
         except Exception as error:  # observing changes nothing of what the program does
             self.left_out[str(error)] = self.left_out.get(str(error), 0) + 1
             return self._function(*args, **kwargs)
@@ -215,9 +223,10 @@ def observe(function, folder, *, most=64, layout=None, causal="top-left"):
     function  takes q, k and v first; mask (attn_mask, bias), scale (sm_scale, softmax_scale) and causal (is_causal) are
               known by their names, and without a scale it is 1/sqrt(dk). So are window_left, window_right and alignment
               as attest.exact has them, flash_attn's window_size and JAX's local_window_size, and so are q_lengths,
-              kv_lengths, q_starts, kv_starts, sink, softcap, attention_chunk and alibi_slopes, keep and dropout_p, and
-              JAX's query_seq_lengths and key_value_seq_lengths. A call with anything else that is not neutral (dropout
-              by a mask of the function's own, another's window) is not kept, and `left_out` says why
+              kv_lengths, q_starts, kv_starts, sink, softcap, attention_chunk and alibi_slopes, keep and dropout_p,
+              q_descale, k_descale, v_descale and their blocks, and JAX's query_seq_lengths and key_value_seq_lengths.
+              A call with anything else that is not neutral (dropout by a mask of the function's own, another's window)
+              is not kept, and `left_out` says why
     layout    of q, k, v and the output: "bhsd" [batch, heads, tokens, width] or "bshd" [batch, tokens, heads, width]
               (default: a known function's own, else "bhsd")
     causal    what the causal form means where it is a truth value, and what the positions of a window, of chunks or of

@@ -89,6 +89,38 @@ def _of_heads(array):
     return array if array.ndim == 2 else array.reshape(1, -1)
 
 
+DESCALES = ("q_descale", "k_descale", "v_descale")
+BLOCKS = ("q_descale_block", "kv_descale_block")
+
+
+def block_of(block, name):
+    """So many rows, or keys, as a number; 0 where all of a head have one factor."""
+    try:
+        length = 0 if block is None else operator.index(block)
+    except TypeError:
+        length = -1
+    if not 0 <= length < 2**31:
+        raise AttestError(f"{name} is {block!r}; it must be a whole number of rows with one factor, or 0 for all")
+    return length
+
+
+def factors_of(factors, name, heads, kv_heads):
+    """[batch or 1, heads or 1, blocks or 1] of one factor, one of each head, or one of each entry's heads. Where q has
+    one of each group, [batch, kv_heads], each of its heads gets it: there is no other reading."""
+    import numpy
+
+    if isinstance(factors, (int, float)):
+        factors = numpy.float32(factors)
+    dtype, array = on_host(factors, name)
+    if array.ndim > 3:
+        forms = "one factor, [heads], [batch, heads] or [batch, heads, blocks]"
+        raise AttestError(f"{name} has the shape {list(array.shape)}; it must be {forms}")
+    array = array.reshape(*((1,) * (2 - array.ndim)), *array.shape, *((1,) * min(1, 3 - array.ndim)))
+    if name == "q_descale" and array.shape[1] == kv_heads != heads and kv_heads > 0:
+        array = array.repeat(heads // kv_heads, axis=1)
+    return dtype, array
+
+
 _OF_TENSORS = {"lengths": ("q_lengths", "kv_lengths"), "packed": ("q_starts", "kv_starts"), "left_pad": ("left_pad",),
               "paged": ("page_table", "page_table_v"), "cache_index": ("cache_index",),
               "append": ("k_new", "v_new"), "sink": ("sink",), "alibi": ("alibi_slopes",)}  # fmt: skip
@@ -100,8 +132,8 @@ class Problem:
     def __init__(self, q, k, v, mask=None, scale=None, causal=False, mask_convention="post-scale", layout="bhsd",
                  window_left=-1, window_right=-1, alignment=None, q_lengths=None, kv_lengths=None, q_starts=None,
                  kv_starts=None, left_pad=None, page_table=None, page_table_v=None, cache_index=None, k_new=None,
-                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0, alibi_slopes=None,
-                 attention_chunk=0):  # fmt: skip
+                 v_new=None, sink=None, softcap=0.0, keep=None, dropout_p=0.0, alibi_slopes=None, attention_chunk=0,
+                 q_descale=None, k_descale=None, v_descale=None, q_descale_block=0, kv_descale_block=0):  # fmt: skip
         self.tokens_first = _one_of(layout, LAYOUTS, "layout") == "bshd"
         self.tensors = {name: on_host(array, name) for name, array in (("q", q), ("k", k), ("v", v))}
         self.axes = self.tensors["q"][1].ndim
@@ -120,6 +152,17 @@ class Problem:
         if alibi_slopes is not None:
             dtype, slopes = on_host(alibi_slopes, "alibi_slopes")
             self.tensors["alibi_slopes"] = dtype, _of_heads(slopes)
+        if self.axes > 2:
+            heads, kv_heads = (self.tensors[name][1].shape[-3] for name in "qk")
+        else:
+            heads = kv_heads = 1
+        for name, factors in zip(DESCALES, (q_descale, k_descale, v_descale)):
+            if factors is not None:
+                self.tensors[name] = factors_of(factors, name, heads, kv_heads)
+        blocks = {name: block_of(block, name) for name, block in zip(BLOCKS, (q_descale_block, kv_descale_block))}
+        for name, of in zip(BLOCKS, (DESCALES[:1], DESCALES[1:])):
+            if blocks[name] and not self.tensors.keys() & set(of):
+                raise AttestError(f"{name} is {blocks[name]} and there is no {' or '.join(of)} to be in blocks")
         if mask is not None:
             self.tensors["mask"] = on_host(mask, "mask")
         rate = rate_of(dropout_p)
@@ -130,6 +173,8 @@ class Problem:
         elif rate:
             raise AttestError(f"dropout_p is {rate:g} and there is no keep; what a kernel drops by itself nobody else knows")
         self.dtype = word_of(self.tensors["q"][0])
+        if self.dtype in ("bool", "i8"):
+            raise AttestError(f"q is of {self.dtype}; it must be of a floating-point format (k and v may be of i8)")
         if scale is None:
             head_dim = self.tensors["q"][1].shape[-1]
             scale = 1.0 / math.sqrt(head_dim) if head_dim else 1.0
@@ -152,8 +197,10 @@ class Problem:
         if cap and adds and mask_convention == "pre-scale":
             raise AttestError(f"softcap is {cap:g} beside a pre-scale mask; a mask is added to a capped score, after the scale")
         scalars = {**placed, **({"softcap": repr(cap)} if cap else {}), **({"dropout_p": repr(rate)} if rate else {})}
+        scalars.update({name: str(block) for name, block in blocks.items() if block})
         has = {"window": "window_left" in placed or "window_right" in placed, "chunk": "attention_chunk" in placed,
-               "softcap": cap, "dropout": keep is not None}  # fmt: skip
+               "softcap": cap, "dropout": keep is not None,
+               "descale": any(name in self.tensors for name in DESCALES)}  # fmt: skip
         variants = [name for name, is_there in has.items() if is_there]
         variants += [name for name, of in _OF_TENSORS.items() if any(tensor in self.tensors for tensor in of)]
         if variants:
@@ -179,14 +226,14 @@ class Problem:
     def with_answer(self, out):
         """The tensors, `out` among them under the name that a case file has for a kernel's answer, in four axes."""
         dtype, array = on_host(out, "out")
-        if dtype == "BOOL":
-            raise AttestError("out is of bool; an output has numbers")
+        if dtype in ("BOOL", "I8"):
+            raise AttestError(f"out is of {word_of(dtype)}; an output has floating-point numbers")
         array = self.heads_first(array)
         return {**self.tensors, "found": (dtype, array.reshape((1,) * (4 - array.ndim) + array.shape))}
 
     def in_four_axes(self, tensors):
         """With the leading axes that they lack."""
-        flat = ("sink", "alibi_slopes")
+        flat = ("sink", "alibi_slopes", *DESCALES)
         return {name: (dtype, array if dtype == "I32" or name in flat else array.reshape((1,) * (4 - array.ndim) + array.shape))
                 for name, (dtype, array) in tensors.items()}  # fmt: skip
 

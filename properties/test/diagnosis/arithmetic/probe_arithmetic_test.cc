@@ -42,7 +42,7 @@ void expect_valid(const ProbedArithmetic& probed) {
   Arithmetic declared = parse_manifest(manifest, "declared").arithmetic.usual_for(probed.dtype);
   // What is stated with the variants.
   declared.dropout = probed.declare.dropout, declared.slopes = probed.declare.slopes;
-  declared.lse_of_columns = probed.declare.lse_of_columns;
+  declared.lse_of_columns = probed.declare.lse_of_columns, declared.descale = probed.declare.descale;
   EXPECT_EQ(declared, probed.declare) << manifest;
 }
 

@@ -1,4 +1,4 @@
-#include "properties/faults/planted_alibi.h"
+#include "properties/faults/variants/planted_alibi.h"
 
 #include <algorithm>
 #include <cmath>

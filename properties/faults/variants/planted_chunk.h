@@ -5,7 +5,7 @@
 
 #include "properties/faults/make.h"
 #include "properties/faults/planted_sequences.h"
-#include "properties/faults/planted_window.h"
+#include "properties/faults/variants/planted_window.h"
 
 namespace attest {
 

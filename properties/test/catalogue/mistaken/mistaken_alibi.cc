@@ -16,6 +16,7 @@
 #include "core/support/infinity.h"
 #include "core/value/dtype.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/diagnosis/pair_product.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {
@@ -77,10 +78,7 @@ Case with_scores(const Case& c, const ScoreOf& score) {
   Tensor mask(DType::f64, {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
   for (std::int64_t e = 0; e < mask.elements(); ++e) {
     const auto [b, h, i, j] = mask.shape().index_of(e);
-    double product = 0;
-    for (std::int64_t x = 0; x < c.q().shape()[3]; ++x)
-      product += c.q().at(b, h, i, x) * c.k().at(b, kv_head_of(c, h), j, x);
-    const double t = c.scale * product;
+    const double t = c.scale * static_cast<double>(product_of_pair(c, b, h, i, j));
     const Seen at{b, h, i, j, position_of(c, i), slope_of(c, b, h), t};
     mask.set(e, hidden(c, b, h, i, j) ? -infinity : score(c, at) - t + bias_of(plain, b, h, i, j));
   }

@@ -1,8 +1,8 @@
-#include "properties/faults/planted_chunk.h"
+#include "properties/faults/variants/planted_chunk.h"
 
 #include <algorithm>
 
-#include "properties/faults/planted_alibi.h"
+#include "properties/faults/variants/planted_alibi.h"
 
 namespace attest {
 namespace {

@@ -1,8 +1,8 @@
-#include "properties/faults/planted_window.h"
+#include "properties/faults/variants/planted_window.h"
 
 #include <algorithm>
 
-#include "properties/faults/planted_chunk.h"
+#include "properties/faults/variants/planted_chunk.h"
 
 namespace attest {
 namespace {

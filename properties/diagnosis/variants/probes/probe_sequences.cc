@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_sequences.h"
+#include "properties/diagnosis/variants/probes/probe_sequences.h"
 
 #include <fmt/format.h>
 

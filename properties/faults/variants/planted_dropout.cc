@@ -1,4 +1,4 @@
-#include "properties/faults/planted_dropout.h"
+#include "properties/faults/variants/planted_dropout.h"
 
 #include <algorithm>
 #include <cmath>

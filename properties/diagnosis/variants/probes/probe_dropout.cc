@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_dropout.h"
+#include "properties/diagnosis/variants/probes/probe_dropout.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_chunks.h"
+#include "properties/diagnosis/variants/probes/probe_chunks.h"
 
 #include <fmt/format.h>
 

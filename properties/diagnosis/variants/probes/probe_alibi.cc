@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_alibi.h"
+#include "properties/diagnosis/variants/probes/probe_alibi.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,17 +25,6 @@ namespace attest {
 namespace {
 
 constexpr std::string_view as_meant = "as it is meant";
-
-/// What is exact of both is the same, but for what is lost where a reading is written out as a mask.
-bool have_one_answer(const AttentionBounds& a, const AttentionBounds& b) {
-  for (std::size_t e = 0; e < a.elements.size(); ++e) {
-    const ElementBound &one = a.elements[e], &other = b.elements[e];
-    if (is_of_row(one.excuse) && is_of_row(other.excuse)) continue;
-    const double lost = 0x1p-40 * (1 + std::fabs(one.value)) + one.certificate + other.certificate;
-    if (!(std::fabs(one.value - other.value) <= lost)) return false;
-  }
-  return true;
-}
 
 class AlibiProber {
  public:
@@ -131,8 +120,7 @@ class AlibiProber {
   /// Whether no answer to any of the problems tells two readings apart.
   [[nodiscard]] bool are_one(const Asked& asked, const std::string& a, const std::string& b) const {
     return std::ranges::all_of(asked, [&](const std::map<std::string, Case>& problems) {
-      return have_one_answer(attention_bounds(problems.at(a), probe_.arithmetic()),
-                             attention_bounds(problems.at(b), probe_.arithmetic()));
+      return probe_.have_one_answer(problems.at(a), problems.at(b));
     });
   }
   /// Of readings that are one the first; beside what is meant none that is nearly the same, which is right of a kernel

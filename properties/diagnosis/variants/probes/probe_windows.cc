@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_windows.h"
+#include "properties/diagnosis/variants/probes/probe_windows.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "properties/diagnosis/variants/probe_softcaps.h"
+#include "properties/diagnosis/variants/probes/probe_softcaps.h"
 
 #include <algorithm>
 #include <array>
