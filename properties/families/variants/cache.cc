@@ -17,6 +17,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/split_laws.h"
 #include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
@@ -106,6 +107,11 @@ Verdict speculative(Kernel& kernel, const Case& c) {
   const Case last = chunk(c, M - several, M);
   const Result together = run_with_lse(kernel, last);
   return same_chunks(kernel, last, together, all_of(several + 1));
+}
+
+// One query, which sees every key that is filled: the keys cut wherever, as calls of their own.
+Verdict split(Kernel& kernel, const Case& c) {
+  return split_merge(kernel, chunk(c, queries_of(c) - 1, queries_of(c)));
 }
 
 /// More slots behind the others, as the first ones are; the lengths stay.
@@ -353,6 +359,24 @@ const Property family[] = {
      .hypotheses = of_last_two,
      .given = of_last_tokens<2>,
      .check = speculative},
+    {.name = "cache.split",
+     .statement =
+         "M = 1 at length n is the log-sum-exp-weighted merge of its attentions over up to three runs of the n "
+         "keys; a run without a key changes nothing",
+     .source = "+",
+     .needs = "attention, lengths of keys, bottom-right",
+     .floating_point = "bound",
+     .variant = "lengths",
+     .under = "left_pad sink softcap",
+     .hypotheses = of_last,
+     .given = [](Draw& draw) -> Case {
+       return filled(draw.attention(period_of_tile_laws)
+                         .where(last_tokens<1>)
+                         .with_later_arguments()
+                         .of_sequences()
+                         .where(lengths_of_keys));
+     },
+     .check = split},
     {.name = "cache.capacity",
      .statement = "more slots behind the same lengths (NaN, huge) change nothing",
      .source = "+",

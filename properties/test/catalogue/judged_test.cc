@@ -65,10 +65,10 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
       // Positions from the last key.
       {"top-left causal only",
        {"varlen.alignment", "cache.decode-is-last-row", "cache.chunked-prefill", "cache.incremental",
-        "cache.speculative"}},
+        "cache.speculative", "cache.split"}},
       {"PyTorch's limits",
        {"varlen.alignment", "cache.decode-is-last-row", "cache.chunked-prefill", "cache.incremental",
-        "cache.speculative", "masked.conventions-agree", "masked.conventions-differ",
+        "cache.speculative", "cache.split", "masked.conventions-agree", "masked.conventions-differ",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
         // Two scales.
         "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled", "softcap.scale-before"}}};
