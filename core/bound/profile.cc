@@ -271,7 +271,8 @@ void multiply_results(const Declared& d, Profile& p) {
   if (f.v.there) {
     const double u = std::max(d.u, d.sums.unit);
     p.u_drop = join(p.u_drop, pw(u, 2)), p.u_gained = join(p.u_gained, pw(u, 2));
-    p.lam_p += lam * shrinking(f.v);
+    // Weights that a small factor has multiplied are stored as they are then, and lose as much more of themselves.
+    p.lam_p = (p.lam_p + lam) * shrinking(f.v);
     p.lam_a *= growing(f.v);
     p.lam_o += 2 * underflow_of(d.sums, d.flushes, d.truncates);
     p.H_a /= shrinking(f.v), p.H_p /= growing(f.v);

@@ -276,6 +276,18 @@ TEST(DescaleBound, NeedsWhatAFactorMakesOfAnUnderflow) {
   EXPECT_GT(u.changed, 1);
 }
 
+// A weight that a small factor has multiplied is stored as a subnormal number.
+TEST(DescaleBound, NeedsWhatAFactorMakesOfTheUnderflowOfWeights) {
+  Arithmetic stored = factors_alone(DescalePlace::products, DType::f16);
+  stored.weights = DType::f16;
+  const OneQuery query{.k = {0}, .v = {1}, .v_factor = 0x1.2p-23, .dtype = DType::f16};
+  const double found = round_to(DType::f16, query.v_factor);
+  ASSERT_NE(found, query.v_factor);
+  const Used u = used(query.made(), stored, found, [](Profile& p) { p.lam_p = 0x1p-25; });
+  EXPECT_LE(u.as_it_is, 1);
+  EXPECT_GT(u.changed, 1);
+}
+
 // The same of values: they are multiplied where they were subnormal.
 TEST(DescaleBound, NeedsTheUnderflowOfValues) {
   const OneQuery query{.k = {0}, .v = {0x1.8p-14}, .v_factor = 0x1p-11, .dtype = DType::f16};

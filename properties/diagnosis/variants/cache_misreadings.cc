@@ -1,6 +1,7 @@
 #include "properties/diagnosis/variants/cache_misreadings.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -56,20 +57,34 @@ void misread_pages(MisreadMemory& memory) {
   memory.add_names("the numbers of pages had 16 bits", Slot::page_table,
                    [](std::int64_t, double old) { return std::fmod(old, 65536); });
   memory.add("values had the table of keys", [](Case& other) { other[Slot::page_table_v] = Tensor(); });
-  const auto lengths = [&](const char* words, const std::function<double(std::int64_t length)>& length) {
+  using Length = std::function<std::int64_t(std::int64_t b, std::int64_t length)>;
+  const auto lengths = [&](const char* words, const Length& length) {
     memory.add(words, [&](Case& other) {
       other[Slot::kv_lengths] = mapped(other[Slot::kv_lengths], [&](std::int64_t b, double old) {
         const double pad = other[Slot::left_pad].present() ? other[Slot::left_pad][b] : 0;
-        return std::max(length(static_cast<std::int64_t>(old)), pad);
+        return std::max(static_cast<double>(length(b, static_cast<std::int64_t>(old))), pad);
       });
     });
   };
+  // A table's entries that nobody is to read may be no pages.
+  const auto has_page = [&](std::int64_t b, std::int64_t column) {
+    const auto pages = static_cast<double>(memory.laid_out().k().shape()[0]);
+    return column < columns && std::ranges::all_of(
+                                   std::array{Slot::page_table, Slot::page_table_v},
+                                   [&](Slot slot) {
+                                     const Tensor& one = memory.laid_out()[slot];
+                                     return !one.present() ||
+                                            (one[b * columns + column] >= 0 && one[b * columns + column] < pages);
+                                   });
+  };
   lengths("the slot behind a sequence's last key were a key of it",
-          [&](std::int64_t length) { return static_cast<double>(length % page == 0 ? length : length + 1); });
+          [&](std::int64_t, std::int64_t length) { return length % page == 0 ? length : length + 1; });
+  lengths("the slot behind a sequence's last key were a key of it, on the next page as well",
+          [&](std::int64_t b, std::int64_t length) { return has_page(b, length / page) ? length + 1 : length; });
   lengths("the last page of a sequence were read as a whole",
-          [&](std::int64_t length) { return static_cast<double>((length + page - 1) / page * page); });
+          [&](std::int64_t, std::int64_t length) { return (length + page - 1) / page * page; });
   lengths("a page that is not full were not there",
-          [&](std::int64_t length) { return static_cast<double>(length > page ? length / page * page : length); });
+          [&](std::int64_t, std::int64_t length) { return length > page ? length / page * page : length; });
 }
 
 /// As if new keys had not come, or not to where they belong.

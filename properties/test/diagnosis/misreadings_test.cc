@@ -5,6 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+
+#include "core/problem/fields.h"
+#include "core/problem/kv_cache.h"
 #include "core/test/cases.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
@@ -65,6 +70,48 @@ TEST(Misreadings, OfSequences) {
               ElementsAre("bottom-right positions counted from the batch's last key, not the sequence's"));
   EXPECT_THAT(misread("fault:positions-of-tokens-among-all", DType::f32, 12, "varlen.alignment"),
               ElementsAre("the positions of packed tokens were those among all of them"));
+}
+
+/// What a length of keys in pages is taken for, of a table's row with so many columns.
+using OtherLength = std::function<std::int64_t(std::int64_t length, std::int64_t page, std::int64_t columns)>;
+std::vector<std::string> misread_pages(const OtherLength& other) {
+  Tampered kernel = asked_otherwise([&](Case& c) {
+    if (!c[Slot::page_table].present()) return;
+    Case laid_out = laid_out_in_cache(c);
+    const std::int64_t page = laid_out.k().shape()[2], columns = laid_out[Slot::page_table].shape()[1];
+    laid_out[Slot::kv_lengths] = mapped(laid_out[Slot::kv_lengths], [&](std::int64_t, double length) {
+      return static_cast<double>(other(static_cast<std::int64_t>(length), page, columns));
+    });
+    c = outside_of_caches(read_from_cache(std::move(laid_out)));
+  });
+  const Property& property = property_named("paged.equals-contiguous");
+  std::vector<Case> cases;
+  for (std::int64_t k = 0; k < 2000 && cases.size() < 12; ++k) {
+    Case c = project(generate(property, DType::f32, 1, k), kernel.manifest());
+    const bool plain = !has_variant(c, left_pad_variant.name) && !has_variant(c, append_variant.name);
+    if (plain && check_case(property, kernel, c).outcome == Outcome::violated) cases.push_back(std::move(c));
+  }
+  EXPECT_EQ(cases.size(), 12);
+  return misreadings_of(kernel, cases);
+}
+
+TEST(Misreadings, OfPages) {
+  EXPECT_THAT(misread_pages([](std::int64_t length, std::int64_t page, std::int64_t) {
+                return length % page == 0 ? length : length + 1;
+              }),
+              Contains("the slot behind a sequence's last key were a key of it"));
+  EXPECT_THAT(misread_pages([](std::int64_t length, std::int64_t page, std::int64_t columns) {
+                return std::min(length + 1, columns * page);
+              }),
+              Contains("the slot behind a sequence's last key were a key of it, on the next page as well"));
+  EXPECT_THAT(misread_pages([](std::int64_t length, std::int64_t page, std::int64_t) {
+                return (length + page - 1) / page * page;
+              }),
+              Contains("the last page of a sequence were read as a whole"));
+  EXPECT_THAT(misread_pages([](std::int64_t length, std::int64_t page, std::int64_t) {
+                return length > page ? length / page * page : length;
+              }),
+              Contains("a page that is not full were not there"));
 }
 
 TEST(Misreadings, OfCausalForms) {
