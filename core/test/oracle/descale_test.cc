@@ -199,6 +199,7 @@ TEST(DescaleBound, NeedsTheRoundingsOfProducts) {
     const double level = single(60 + random.normal(5));
     query.k = {level, single(level * (1 + random.normal(0.001)))};
     std::vector<double> scores;
+    scores.reserve(query.k.size());
     for (const double k : query.k)
       scores.push_back(static_cast<double>(static_cast<float>(k) * static_cast<float>(query.q_factor) *
                                            static_cast<float>(query.k_factor)));
