@@ -509,6 +509,23 @@ Case read_from_cache(Case laid_out) {
   return laid_out;
 }
 
+namespace {
+
+/// Of keys that are more now: blocks behind the last, with its factors, which nobody is to read.
+void add_blocks(Case& c) {
+  for (const Slot slot : {Slot::k_descale, Slot::v_descale}) {
+    if (!c[slot].present() || c[slot].shape()[2] == 1) continue;
+    const Tensor old = c[slot];
+    const std::int64_t had = old.shape()[2], blocks = (keys_of(c) + c.kv_descale_block - 1) / c.kv_descale_block;
+    Tensor more(old.dtype(), old.shape().with(2, blocks));
+    for (std::int64_t e = 0; e < more.elements(); ++e)
+      more.set(e, old[e / blocks * had + std::min(e % blocks, had - 1)]);
+    c[slot] = std::move(more);
+  }
+}
+
+}  // namespace
+
 Case in_pages(const Case& c, std::int64_t page_size, std::int64_t unused, std::uint64_t seed, bool own_values) {
   Case paged = outside_of_caches(c);
   const std::int64_t batch = batch_of(c), keys = keys_of(c);
@@ -521,6 +538,7 @@ Case in_pages(const Case& c, std::int64_t page_size, std::int64_t unused, std::u
   if (columns * page_size != keys) {
     for (const Slot slot : {Slot::k, Slot::v}) paged[slot] = with_rows(paged[slot], columns * page_size);
     if (paged.mask().present()) paged[Slot::mask] = with_columns(paged.mask(), columns * page_size);
+    add_blocks(paged);
   }
   paged[Slot::page_table] = Tensor(DType::i32, {batch, columns});
   const std::vector<Use> uses = uses_of(paged);
