@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/call/gathered_keys.h"
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
@@ -52,6 +53,28 @@ TEST(KvCache, RoundsUpToWholePagesAndKeepsWhatLengthsNeed) {
   EXPECT_EQ(c.v().at(1, 0, 1, 2), plain.v().at(1, 0, 1, 2));
   EXPECT_EQ(c.v().at(1, 0, 2, 2), 0) << "no length needs it";
   EXPECT_EQ(refusal([&] { validate(c); }), "");
+}
+
+TEST(KvCache, RoundsUpBlocksOfFactorsToo) {
+  for (const std::int64_t block : {1, 2, 5}) {
+    Case plain = numbered(5);
+    const std::int64_t blocks = (5 + block - 1) / block;
+    for (const Slot factors : {Slot::k_descale, Slot::v_descale}) {
+      plain[factors] = Tensor(DType::f32, {2, 1, blocks});
+      for (std::int64_t e = 0; e < 2 * blocks; ++e) plain[factors].set(e, static_cast<double>(e + 1));
+    }
+    plain[Slot::q_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{2});
+    if (blocks > 1) plain.kv_descale_block = block;
+    ASSERT_EQ(refusal([&] { validate(plain); }), "");
+    for (const std::int64_t page : {2, 3, 4, 7}) {
+      const Case c = in_pages(plain, page, 1, 5);
+      EXPECT_EQ(refusal([&] { validate(c); }), "") << "blocks of " << block << ", pages of " << page;
+      for (const Slot tensor : {Slot::k, Slot::v})
+        for (std::int64_t b = 0; b < 2; ++b)
+          for (std::int64_t j = 0; j < 5; ++j)
+            EXPECT_EQ(factor_of(c, tensor, b, 1, j), factor_of(plain, tensor, b, 1, j)) << block << " " << page;
+    }
+  }
 }
 
 TEST(KvCache, LaysPagesWhereTheTableSays) {
