@@ -5,10 +5,12 @@
 #include <random>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/recipes.h"
+#include "properties/test/catalogue/tampered.h"
 #include "properties/test/inspect.h"
 
 namespace attest {
@@ -90,6 +92,17 @@ TEST(Draw, GivesValidCasesInEveryDtype) {
         ASSERT_EQ(c.operation, property->operation);
       }
     }
+  }
+}
+
+// A pair of variants that does not go together shows in one case of tens of thousands.
+TEST(Draw, GivesValidCasesOfVariantsBesideEachOther) {
+  const auto kernel = registered("builtin:flash");
+  for (const std::string_view name : {"attention.oracle", "attention.repeatable"}) {
+    const Property& property = property_named(name);
+    for (std::int64_t k = 0; k < 60'000; ++k)
+      ASSERT_NO_THROW(validate(project(generate(property, DType::f32, 1, k), kernel->manifest())))
+          << name << " k = " << k;
   }
 }
 
