@@ -213,9 +213,9 @@ TEST_P(Levels, SumsInSinglesOnlyRaiseTheBound) {
   RecordProperty("raised", std::to_string(raised - 1));
 }
 
-TEST(Singles, CentreAtARoundedValueIsPaidFor) {
-  // Values one unit in the last place of a float apart, so that the answer lies between two floats; scores so large
-  // that S is a visible part of the bound.
+/// Values one unit in the last place of a float apart, so that the answer lies between two floats, and their products
+/// with factors do as well; scores so large that S is a visible part of the bound.
+void expect_rounding_paid_for(bool factors) {
   std::mt19937_64 random(13);
   Tensor mask;
   const Regime regime{.name = "large scores", .spread = 4e5};
@@ -224,6 +224,15 @@ TEST(Singles, CentreAtARoundedValueIsPaidFor) {
     for (std::size_t e = 0; e < head.k.size(); ++e)
       head.k[e] = static_cast<double>(static_cast<float>(1e-5 * head.k[e]));
     for (std::size_t e = 0; e < head.v.size(); ++e) head.v[e] = random() % 10 < 3 ? 2980 + 0x1p-12 : 2980;
+    if (factors) {
+      head.v_factors.assign(static_cast<std::size_t>(head.keys) + 64, 1);
+      for (std::int64_t j = 0; j < head.keys; ++j) {
+        head.v_factors[static_cast<std::size_t>(j)] = 1 + static_cast<double>(random() % 4) * 0x1p-23;
+        for (std::int64_t k = 0; k < head.stride; ++k)
+          head.v[static_cast<std::size_t>(j * head.stride + k)] *= head.v_factors[static_cast<std::size_t>(j)];
+      }
+      head.descale.v = {true, 1, 1 + 0x1p-21};
+    }
     for (std::int64_t i = 0; i < head.queries; ++i)  // an offset common to all keys
       for (std::int64_t j = 0; j < head.keys; ++j) head.k[static_cast<std::size_t>(j * head.dk)] = 1;
     head.prepare();
@@ -239,6 +248,13 @@ TEST(Singles, CentreAtARoundedValueIsPaidFor) {
         EXPECT_GE(fast.element(k).allowed / slow.element(k).allowed, 1 - 0x1p-40) << round;
     }
   }
+}
+
+TEST(Singles, CentreAtARoundedValueIsPaidFor) {
+  expect_rounding_paid_for(/*factors=*/false);
+}
+TEST(Singles, ProductsThatAreRoundedArePaidFor) {
+  expect_rounding_paid_for(/*factors=*/true);
 }
 
 TEST(Exponentials, ErrLessThanDeclared) {
