@@ -8,11 +8,9 @@
 #include <limits>
 #include <vector>
 
-#include "core/kernels/core_problem.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
-#include "core/scalars/mpfr.h"
 #include "core/support/infinity.h"
 #include "core/test/oracle/variant_bounds.h"
 
@@ -69,23 +67,8 @@ TEST(SlopeOracle, EnclosesTheDefinition) {
   int rows = 0;
   for (int n = 0; n < 600; ++n) {
     const Case c = random_case(random, n % 2 == 0 ? DType::f32 : DType::f64, n % 20 == 0 ? 90 : 9);
-    const AskedPrecision precision(60);
-    const CallPrecision<Mpfr> call;
-    const std::vector<AttentionResult<Mpfr>> exact = attention_results<Mpfr>(c.problem());
-    const AttentionBounds bounds = attention_bounds(c, in_form(forms[static_cast<std::size_t>(n % 3)], c.dtype()),
-                                                    /*ignores_dead_values=*/true);
-    const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
-    for (std::int64_t row = 0; row < std::ssize(bounds.rows); ++row) {
-      const RowBound& bound = bounds.rows[static_cast<std::size_t>(row)];
-      const AttentionResult<Mpfr>& page = exact[static_cast<std::size_t>(row / M)];
-      if (bound.excuse != Excuse::none) continue;
-      ++rows;
-      EXPECT_LE(distance(page.lse(row % M), bound.lse), bound.lse_certificate) << n;
-      for (std::int64_t k = 0; k < dv; ++k) {
-        const ElementBound& element = bounds.elements[static_cast<std::size_t>(row * dv + k)];
-        EXPECT_LE(distance(page.out(row % M, k), element.value), element.certificate) << n;
-      }
-    }
+    SCOPED_TRACE(n);
+    rows += expect_enclosed(c, in_form(forms[static_cast<std::size_t>(n % 3)], c.dtype()));
   }
   EXPECT_GT(rows, 1500);
 }

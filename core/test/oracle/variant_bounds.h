@@ -9,6 +9,7 @@
 #include <functional>
 #include <random>
 
+#include "core/kernels/core_problem.h"
 #include "core/oracle/oracle.h"
 #include "core/oracle/rows/row_oracle.h"
 #include "core/oracle/workspace.h"
@@ -48,6 +49,29 @@ class Random {
 
 inline double distance(const Mpfr& exact, double x) {
   return ScalarTraits<Mpfr>::to_double(exact > Mpfr(x) ? Mpfr(exact - Mpfr(x)) : Mpfr(Mpfr(x) - exact));
+}
+
+/// Expects the exact answer within the certificates of what the oracle says. Returns how many rows it says something
+/// of.
+inline int expect_enclosed(const Case& c, const Arithmetic& arithmetic) {
+  const AskedPrecision precision(60);
+  const CallPrecision<Mpfr> call;
+  const std::vector<AttentionResult<Mpfr>> exact = attention_results<Mpfr>(c.problem());
+  const AttentionBounds bounds = attention_bounds(c, arithmetic, /*ignores_dead_values=*/true);
+  const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
+  int rows = 0;
+  for (std::int64_t row = 0; row < std::ssize(bounds.rows); ++row) {
+    const RowBound& bound = bounds.rows[static_cast<std::size_t>(row)];
+    const AttentionResult<Mpfr>& page = exact[static_cast<std::size_t>(row / M)];
+    if (bound.excuse != Excuse::none) continue;
+    ++rows;
+    EXPECT_LE(distance(page.lse(row % M), bound.lse), bound.lse_certificate) << row;
+    for (std::int64_t k = 0; k < dv; ++k) {
+      const ElementBound& element = bounds.elements[static_cast<std::size_t>(row * dv + k)];
+      EXPECT_LE(distance(page.out(row % M, k), element.value), element.certificate) << row;
+    }
+  }
+  return rows;
 }
 
 /// Error of `found` over what is allowed, as the bound is, and with a change of its profile.
