@@ -161,6 +161,7 @@ void multiply(std::mt19937_64& random, Head& head) {
   };
   const auto drawn = [&](std::int64_t rows, std::int64_t block) {
     std::vector<double> factors;
+    factors.reserve(static_cast<std::size_t>(rows));
     for (std::int64_t i = 0; i < rows; ++i) factors.push_back(i % block == 0 ? factor() : factors.back());
     return factors;
   };
