@@ -183,10 +183,10 @@ Matrix<T> mattn_renormalised(const Matrix<T>& q, const Matrix<T>& k, const Matri
   return weighted_values(scores, weights, v);
 }
 
+/// Throws UsageError unless the pages are those of grouped queries.
 template <Scalar T>
-std::vector<AttentionResult<T>> grouped_attention(const std::vector<Matrix<T>>& q, const std::vector<Matrix<T>>& k,
-                                                  const std::vector<Matrix<T>>& v, Index batch, Index heads,
-                                                  Index kv_heads, const T& scale, const MaskStack<T>& masks) {
+void check_pages(const std::vector<Matrix<T>>& q, const std::vector<Matrix<T>>& k, const std::vector<Matrix<T>>& v,
+                 Index batch, Index heads, Index kv_heads) {
   if (kv_heads < 1 || heads % kv_heads != 0) {
     throw UsageError(std::to_string(heads) + " heads cannot share " + std::to_string(kv_heads) +
                      " key-value heads: the second must divide the first");
@@ -198,6 +198,13 @@ std::vector<AttentionResult<T>> grouped_attention(const std::vector<Matrix<T>>& 
                      std::to_string(heads) + " heads and " + std::to_string(kv_heads) + " key-value heads need " +
                      std::to_string(batch * heads) + " and twice " + std::to_string(batch * kv_heads));
   }
+}
+
+template <Scalar T>
+std::vector<AttentionResult<T>> grouped_attention(const std::vector<Matrix<T>>& q, const std::vector<Matrix<T>>& k,
+                                                  const std::vector<Matrix<T>>& v, Index batch, Index heads,
+                                                  Index kv_heads, const T& scale, const MaskStack<T>& masks) {
+  check_pages(q, k, v, batch, heads, kv_heads);
   masks.check(batch, heads);
   std::vector<AttentionResult<T>> results;
   results.reserve(q.size());

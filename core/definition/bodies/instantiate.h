@@ -11,6 +11,7 @@
 
 #include "core/definition/bodies/attention.h"
 #include "core/definition/bodies/columns.h"
+#include "core/definition/bodies/gradients.h"
 #include "core/definition/bodies/matrix.h"
 #include "core/definition/bodies/multihead.h"
 #include "core/definition/bodies/position.h"
@@ -44,6 +45,19 @@
                                                     const Mask<T>&, Index, Index);                                  \
   template PartialAttention<T> merge<T>(const PartialAttention<T>&, const PartialAttention<T>&);                    \
   template AttentionResult<T> finish<T>(const PartialAttention<T>&);
+
+#define ATTEST_INSTANTIATE_GRADIENTS(T)                                                                          \
+  template GradientRow<T> gradient_row<T>(const Matrix<T>&, const Matrix<T>&, const Matrix<T>&, const T&,        \
+                                          const Mask<T>&, Index, std::span<const T>, const T&,                   \
+                                          const std::optional<GivenRow<T>>&);                                    \
+  template Gradients<T> mattn_gradients<T>(const Matrix<T>&, const Matrix<T>&, const Matrix<T>&, const T&,       \
+                                           const Mask<T>&, const AnswerGradients<T>&);                           \
+  template Gradients<T> mattn_gradients_given<T>(const Matrix<T>&, const Matrix<T>&, const Matrix<T>&, const T&, \
+                                                 const Mask<T>&, const AnswerGradients<T>&,                      \
+                                                 const AttentionResult<T>&);                                     \
+  template std::vector<Gradients<T>> grouped_gradients<T>(                                                       \
+      const std::vector<Matrix<T>>&, const std::vector<Matrix<T>>&, const std::vector<Matrix<T>>&, Index, Index, \
+      Index, const T&, const MaskStack<T>&, const std::vector<AnswerGradients<T>>&);
 
 #define ATTEST_INSTANTIATE_PROJECTION(T)                                                                           \
   template Matrix<T> project<T>(const Matrix<T>&, const Projection<T>&);                                           \
@@ -99,6 +113,7 @@
   ATTEST_INSTANTIATE_MATRIX(T)     \
   ATTEST_INSTANTIATE_SOFTMAX(T)    \
   ATTEST_INSTANTIATE_ATTENTION(T)  \
+  ATTEST_INSTANTIATE_GRADIENTS(T)  \
   ATTEST_INSTANTIATE_PROJECTION(T) \
   ATTEST_INSTANTIATE_MULTIHEAD(T)  \
   ATTEST_INSTANTIATE_COLUMNS(T)    \
