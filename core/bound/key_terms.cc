@@ -638,6 +638,7 @@ KeyTerms key_terms(const Profile& p, const RowKeys& row, const double* q, BoundS
   out.largest_score = x.c.Mabs;
   out.most_E = x.most.E;
   out.z = x.z;
+  out.g_mean = x.c.g_mean, out.s_mean = x.c.s_mean;
   out.most_E_here = x.most.here;
   out.ratio_here = x.most.here > 0 ? x.most.here / x.most.least_E : 0;
 

@@ -3,16 +3,12 @@
 #include <cmath>
 
 #include "core/bound/error_bound.h"
+#include "core/bound/underflow.h"
 
 namespace attest {
 namespace {
 
-/// Absolute error of an operation whose result is below the smallest normal number. Half the smallest subnormal of f64
-/// is 0 in a double, and a bound of 0 can neither hold nor fail an answer that lies between two doubles: the whole one.
-double underflow_of(const Format& format, bool flushes, bool truncates) {
-  if (flushes) return format.min_normal;
-  return truncates ? format.min_subnormal : std::max(format.min_subnormal * 0.5, 0x1p-1074);
-}
+using detail::underflow_of;
 
 /// What the parts of a profile are derived from.
 struct Declared {

@@ -66,6 +66,7 @@ struct KeyTerms {
   double largest_score = 0;  ///< Mabs
   double most_E = 0;         ///< over keys that carry weight
   double z = 0;              ///< see KeyPass
+  double g_mean = 0, s_mean = 0;  ///< what errors of constants are relative to, as no weight of a softmax shows them
   double most_E_here = 0;    ///< the same for the evaluation itself (RowKeys::unit)
   double ratio_here = 0;     ///< at least every key's quotient of the two
   double reach = 0;          ///< sum of ph

@@ -50,12 +50,12 @@ struct GradientRow {
 /// What a row's formulas are taken at, instead of the exact answers: those that a forward pass returned.
 template <Scalar T>
 struct GivenRow {
-  std::span<const T> out;
+  std::span<const T> out;  ///< empty: D is the sum of P dP all the same
   T lse;
 };
 
 /// Row i; g is the gradient by its output, `of_lse` that by its log-sum-exp. With `given` the weights are e^(s - lse)
-/// of that log-sum-exp and D is g.out of that output.
+/// of that log-sum-exp, and D is g.out of that output.
 template <Scalar T>
 [[nodiscard]] GradientRow<T> gradient_row(const Matrix<T>& q, const Matrix<T>& k, const Matrix<T>& v, const T& scale,
                                           const Mask<T>& mask, Index i, std::span<const T> g, const T& of_lse,
@@ -72,12 +72,14 @@ template <Scalar T>
                                                  const AttentionResult<T>& answers);
 
 /// Grouped queries, in the pages of grouped_attention. Each page of q has its own gradients; those of k and v are in
-/// the first head's of its group, summed over the group in order, and empty in the others.
+/// the first head's of its group, summed over the group in order, and empty in the others. `answers`: what the formulas
+/// are taken at, a page for each of q; of no columns where D is not taken from them; nullptr: the exact ones.
 template <Scalar T>
 [[nodiscard]] std::vector<Gradients<T>> grouped_gradients(const std::vector<Matrix<T>>& q,
                                                           const std::vector<Matrix<T>>& k,
                                                           const std::vector<Matrix<T>>& v, Index batch, Index heads,
                                                           Index kv_heads, const T& scale, const MaskStack<T>& masks,
-                                                          const std::vector<AnswerGradients<T>>& of);
+                                                          const std::vector<AnswerGradients<T>>& of,
+                                                          const std::vector<AttentionResult<T>>* answers = nullptr);
 
 }  // namespace attest

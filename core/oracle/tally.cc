@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/support/infinity.h"
 #include "core/support/printed.h"
@@ -34,7 +35,9 @@ Reach reach_of(const Problem& c) {
 
 }  // namespace
 
-CaseTally::CaseTally(const Problem& c) : shape_(c.out_shape()), reach_(reach_of(c)) {}
+CaseTally::CaseTally(const Problem& c) : CaseTally(c, c.out_shape(), "out") {}
+CaseTally::CaseTally(const Problem& c, const Shape& shape, std::string name)
+    : shape_(shape), name_(std::move(name)), reach_(reach_of(c)) {}
 
 void CaseTally::not_finite(std::int64_t element, double found, double exact, double allowed, int level) {
   Decision d;
@@ -98,7 +101,8 @@ std::string CaseTally::place_of(std::int64_t element) const {
     rest /= shape_[3];
   }
   const std::int64_t i = rest % shape_[2], h = rest / shape_[2] % shape_[1], b = rest / shape_[2] / shape_[1];
-  return lse ? fmt::format("lse[b={}, h={}, i={}]", b, h, i) : fmt::format("out[b={}, h={}, i={}, k={}]", b, h, i, k);
+  return lse ? fmt::format("lse[b={}, h={}, i={}]", b, h, i)
+             : fmt::format("{}[b={}, h={}, i={}, k={}]", name_, b, h, i, k);
 }
 
 Verdict CaseTally::verdict() const {

@@ -28,6 +28,8 @@ struct Decision {
 class CaseTally {
  public:
   explicit CaseTally(const Problem& c);
+  /// Of a tensor of that shape and name, in the place of the output.
+  CaseTally(const Problem& c, const Shape& shape, std::string name);
   void excuse(Excuse why, std::int64_t count) { excused_[static_cast<std::size_t>(why)] += count; }
   void not_finite(std::int64_t element, double found, double exact, double allowed, int level);
   void add(std::int64_t element, double found, double exact, const Decision& decision);
@@ -58,6 +60,7 @@ class CaseTally {
   [[nodiscard]] bool before(std::int64_t first, std::int64_t second) const;
 
   Shape shape_;
+  std::string name_;
   Reach reach_;
   std::int64_t held_ = 0, violated_ = 0, inconclusive_ = 0;
   std::array<std::int64_t, 8> excused_{};

@@ -4,7 +4,7 @@
 
 #include "core/definition/bodies/attention.h"
 #include "core/definition/gradients.h"
-#include "core/scalars/dual.h"
+#include "core/definition/dual.h"
 
 namespace attest {
 

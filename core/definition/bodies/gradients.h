@@ -43,7 +43,7 @@ GradientRow<T> gradient_row(const Matrix<T>& q, const Matrix<T>& k, const Matrix
     row.delta = any ? T(row.delta + term) : term;
     any = true;
   }
-  if (given) row.delta = dot(g, given->out);
+  if (given && !given->out.empty()) row.delta = dot(g, given->out);
   row.delta = row.delta - of_lse;
   for (Index j = 0; j < n; ++j) {
     if (hidden(j)) continue;
@@ -173,7 +173,8 @@ template <Scalar T>
 std::vector<Gradients<T>> grouped_gradients(const std::vector<Matrix<T>>& q, const std::vector<Matrix<T>>& k,
                                             const std::vector<Matrix<T>>& v, Index batch, Index heads, Index kv_heads,
                                             const T& scale, const MaskStack<T>& masks,
-                                            const std::vector<AnswerGradients<T>>& of) {
+                                            const std::vector<AnswerGradients<T>>& of,
+                                            const std::vector<AttentionResult<T>>* answers) {
   check_pages(q, k, v, batch, heads, kv_heads);
   masks.check(batch, heads);
   std::vector<Gradients<T>> all;
@@ -183,8 +184,10 @@ std::vector<Gradients<T>> grouped_gradients(const std::vector<Matrix<T>>& q, con
       const auto key = static_cast<std::size_t>(b * kv_heads + kv);
       GradientSums<T> sums(k[key], v[key], scale);
       const std::size_t first = all.size();
-      for (Index h = kv * (heads / kv_heads); h < (kv + 1) * (heads / kv_heads); ++h)
-        all.push_back(sums.add(q[all.size()], masks(b, h), of[all.size()], nullptr));
+      for (std::size_t page = first; page < first + static_cast<std::size_t>(heads / kv_heads); ++page) {
+        const Index h = kv * (heads / kv_heads) + static_cast<Index>(page - first);
+        all.push_back(sums.add(q[page], masks(b, h), of[page], answers ? &(*answers)[page] : nullptr));
+      }
       all[first].k = sums.of_k(), all[first].v = sums.of_v();
     }
   }

@@ -57,7 +57,8 @@
                                                  const AttentionResult<T>&);                                     \
   template std::vector<Gradients<T>> grouped_gradients<T>(                                                       \
       const std::vector<Matrix<T>>&, const std::vector<Matrix<T>>&, const std::vector<Matrix<T>>&, Index, Index, \
-      Index, const T&, const MaskStack<T>&, const std::vector<AnswerGradients<T>>&);
+      Index, const T&, const MaskStack<T>&, const std::vector<AnswerGradients<T>>&,                              \
+      const std::vector<AttentionResult<T>>*);
 
 #define ATTEST_INSTANTIATE_PROJECTION(T)                                                                           \
   template Matrix<T> project<T>(const Matrix<T>&, const Projection<T>&);                                           \

@@ -30,22 +30,11 @@ bool change_argument(Case& c, std::mt19937_64& random) {
   return true;
 }
 
-/// One change to one number of a case; what it becomes stays finite in the dtype.
-void change(Case& c, std::mt19937_64& random) {
+}  // namespace
+
+double changed(const Tensor& tensor, std::int64_t at, std::mt19937_64& random) {
   const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
-  if (below(24) == 0) {
-    c.scale *=
-        below(2) == 0 ? 1 + 0x1p-20 * static_cast<double>(below(64)) : std::exp2(static_cast<double>(below(3)) - 1);
-    return;
-  }
-  if (below(24) == 0 && change_argument(c, random)) return;
-  std::vector<Slot> slots{Slot::q, Slot::k, Slot::v};
-  for (const Slot slot :
-       {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
-    if (c[slot].present()) slots.push_back(slot);
-  Tensor& tensor = c[slots[static_cast<std::size_t>(below(slots.size()))]];
-  const std::int64_t at = below(static_cast<std::uint64_t>(tensor.elements()));
-  if (tensor.dtype() == DType::boolean) return tensor.set(at, 1 - tensor[at]);
+  if (tensor.dtype() == DType::boolean) return 1 - tensor[at];
   const Format& format = format_of(tensor.dtype());
   const double old = tensor[at];
   double x = old;
@@ -73,7 +62,27 @@ void change(Case& c, std::mt19937_64& random) {
       x *= 1 + 2 * format.unit * static_cast<double>(below(9) - 4);
       break;
   }
-  if (std::isinf(old) || std::fabs(x) > format.largest) return;
+  return std::isinf(old) || std::fabs(x) > format.largest ? old : x;
+}
+
+namespace {
+
+/// One change to one number of a case; what it becomes stays finite in the dtype.
+void change(Case& c, std::mt19937_64& random) {
+  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
+  if (below(24) == 0) {
+    c.scale *=
+        below(2) == 0 ? 1 + 0x1p-20 * static_cast<double>(below(64)) : std::exp2(static_cast<double>(below(3)) - 1);
+    return;
+  }
+  if (below(24) == 0 && change_argument(c, random)) return;
+  std::vector<Slot> slots{Slot::q, Slot::k, Slot::v};
+  for (const Slot slot :
+       {Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
+    if (c[slot].present()) slots.push_back(slot);
+  Tensor& tensor = c[slots[static_cast<std::size_t>(below(slots.size()))]];
+  const std::int64_t at = below(static_cast<std::uint64_t>(tensor.elements()));
+  double x = changed(tensor, at, random);
   const bool factor = std::ranges::any_of(std::array{Slot::q, Slot::k, Slot::v},
                                           [&](Slot one) { return &tensor == &c[descale_of(one)]; });
   if (factor && !(round_to(DType::f32, x) > 0)) return;

@@ -43,12 +43,18 @@ class RowEmulator {
   RowEmulator(const Emulation& kernel, const Case& c, std::int64_t row);
   /// out [dv], not rounded to the output format yet; returns the log-sum-exp.
   double run(std::vector<double>& out);
+  [[nodiscard]] EmulatedWeights again(double lse) const;
+  [[nodiscard]] EmulatedWeights stored() const;
 
  private:
+  template <class Weight>
+  [[nodiscard]] EmulatedWeights of_keys(Weight&& weight) const;
   /// The same before dropout multiplies the output.
   double attend(std::vector<double>& out);
   [[nodiscard]] double product(std::int64_t key) const;
   [[nodiscard]] double score(std::int64_t key, double bias) const;
+  /// A sum of two that is no part of one over columns or keys: those alone may be truncated.
+  [[nodiscard]] double plus(double a, double b) const { return scores_.round(a + b); }
   [[nodiscard]] double with_slope(double s, double bias, std::int64_t key) const;
   [[nodiscard]] double slope_part(std::int64_t key) const;
   void take_slope(const Case& c, std::int64_t row);
@@ -168,7 +174,7 @@ RowEmulator::RowEmulator(const Emulation& kernel, const Case& c, std::int64_t ro
 /// One more key of value 0, behind the others.
 void RowEmulator::take_sink(const Case& c) {
   if (!c[Slot::sink].present() || c[Slot::sink][0] == -infinity) return;
-  const double own = scores_.round(c[Slot::sink][0]), sink = shift_ == 0 ? own : scores_.add(own, shift_);
+  const double own = scores_.round(c[Slot::sink][0]), sink = shift_ == 0 ? own : plus(own, shift_);
   keys_.push_back(c.k().shape()[2]);
   share_.push_back(1);
   v_.insert(v_.end(), static_cast<std::size_t>(dv_), 0.0);
@@ -228,10 +234,10 @@ double RowEmulator::slope_part(std::int64_t key) const {
 /// Some kernels add it to the bias first.
 double RowEmulator::with_slope(double s, double bias, std::int64_t key) const {
   const double part = slope_ == 0 ? 0 : slope_part(key);
-  if (!has_bias_) return slope_ == 0 ? s : scores_.add(s, part);
-  if (slope_ != 0 && structure_.fused_values) return scores_.add(s, scores_.add(bias, part));
-  s = scores_.add(s, bias);
-  return slope_ == 0 ? s : scores_.add(s, part);
+  if (!has_bias_) return slope_ == 0 ? s : plus(s, part);
+  if (slope_ != 0 && structure_.fused_values) return plus(s, plus(bias, part));
+  s = plus(s, bias);
+  return slope_ == 0 ? s : plus(s, part);
 }
 
 void RowEmulator::take_dropout(const Case& c, std::int64_t row) {
@@ -306,7 +312,7 @@ double RowEmulator::score(std::int64_t key, double bias) const {
     s = with_slope(scaled(x), bias, key);
   } else {
     // Where q carries the scale already, the bias is given it by itself.
-    s = a_.prescaled_q ? scores_.add(x, scores_.mul(scale_, bias)) : scaled(scores_.add(x, bias));
+    s = a_.prescaled_q ? plus(x, scores_.mul(scale_, bias)) : scaled(plus(x, bias));
   }
   return a_.stored_biased ? round_to(*a_.stored_biased, s) : s;
 }
@@ -490,8 +496,43 @@ double RowEmulator::run(std::vector<double>& out) {
   if (row_shift_ == 0 || lse == -infinity) return lse;
   const double found = a_.lse_of_columns == (shift_ != 0) ? lse
                        : shift_ != 0                      ? scores_.sub(lse, row_shift_)
-                                                          : scores_.add(lse, row_shift_);
+                                                          : plus(lse, row_shift_);
   return a_.lse_of_columns ? found - exact_shift_ : found;
+}
+
+template <class Weight>
+EmulatedWeights RowEmulator::of_keys(Weight&& weight) const {
+  EmulatedWeights all;
+  for (std::size_t j = 0; j < keys_.size(); ++j) {
+    if (std::cmp_greater_equal(keys_[j], dropped_.size()) || keys_[j] * dv_ >= std::ssize(v_)) continue;
+    if (keys_[j] * dk_ >= std::ssize(k_)) continue;  // the sink
+    all.keys.push_back(keys_[j]);
+    all.weights.push_back(weight(j));
+  }
+  return all;
+}
+
+EmulatedWeights RowEmulator::again(double given) const {
+  const double lse = shift_ == 0 ? scores_.round(given) : plus(scores_.round(given), shift_);
+  return of_keys([&](std::size_t j) {
+    if (folds_scale_) return exponential(scores_.fma(z_[j], folded_factor_, -scores_.mul(lse, log2e_)));
+    if (a_.folded_exp2) return exponential(scores_.fma(z_[j], log2e_, -scores_.mul(lse, log2e_)));
+    const double below = scores_.sub(z_[j], lse);
+    return exponential(a_.base2 ? scores_.mul(below, log2e_) : below);
+  });
+}
+
+EmulatedWeights RowEmulator::stored() const {
+  double most = -infinity, sum = 0;
+  for (const double z : z_) most = std::max(most, z);
+  std::vector<double> w;
+  for (const double z : z_) {
+    w.push_back(weight(z, most));
+    sum = sums_.add(sum, w.back());
+  }
+  divide(w, sum);
+  const Soft kept(a_.weights, false, a_.flushes_subnormals);
+  return of_keys([&](std::size_t j) { return kept.round(w[j]); });
 }
 
 double RowEmulator::attend(std::vector<double>& out) {
@@ -534,6 +575,13 @@ Answer emulate(const Emulation& kernel, const Case& c) {
     }
   }
   return answer;
+}
+
+EmulatedWeights weights_again(const Emulation& kernel, const Case& c, std::int64_t row, double lse) {
+  return RowEmulator(kernel, c, row).again(lse);
+}
+EmulatedWeights stored_weights(const Emulation& kernel, const Case& c, std::int64_t row) {
+  return RowEmulator(kernel, c, row).stored();
 }
 
 }  // namespace attest::fleet

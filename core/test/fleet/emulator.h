@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/kernel/arithmetic.h"
 #include "core/problem/case.h"
@@ -51,5 +52,15 @@ struct Answer {
 
 /// Runs an attention case of one batch entry and head. Fully masked rows give NaN and lse -inf.
 [[nodiscard]] Answer emulate(const Emulation& kernel, const Case& c);
+
+/// The weights of the keys that a row sees, as a backward pass has them.
+struct EmulatedWeights {
+  std::vector<std::int64_t> keys;
+  std::vector<double> weights;
+};
+/// Formed again, e^(score - lse) in the kernel's own arithmetic.
+[[nodiscard]] EmulatedWeights weights_again(const Emulation& kernel, const Case& c, std::int64_t row, double lse);
+/// Normalised and rounded to the format of weights, as a kernel that keeps them has them.
+[[nodiscard]] EmulatedWeights stored_weights(const Emulation& kernel, const Case& c, std::int64_t row);
 
 }  // namespace attest::fleet

@@ -1,0 +1,91 @@
+#include "core/oracle/gradients/exact_gradients.h"
+
+#include "core/problem/sequences.h"
+#include "core/support/infinity.h"
+
+namespace attest::detail {
+namespace {
+
+Matrix<Arb> balls_of(const double* numbers, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
+  Matrix<Arb> all(rows, columns);
+  for (Index i = 0; i < rows; ++i)
+    for (Index c = 0; c < columns; ++c) all(i, c) = Arb(numbers[i * stride + c]);
+  return all;
+}
+
+/// What a head's rows see, and what beside the keys there is.
+Mask<Arb> mask_of(const Problem& c, const Head& head, const Sequence& s, std::int64_t h) {
+  Mask<Arb> mask;
+  mask.positions = head.sight_rule;
+  mask.convention = head.convention;
+  const auto each = [&](auto at) {
+    for (Index i = 0; i < head.queries; ++i)
+      for (Index j = 0; j < head.keys; ++j) at(i, j);
+  };
+  if (head.mask) {
+    const bool boolean = head.mask->dtype() == DType::boolean;
+    if (boolean)
+      mask.allowed = BoolMatrix(head.queries, head.keys);
+    else
+      mask.additive = Matrix<Arb>(head.queries, head.keys);
+    each([&](Index i, Index j) {
+      const double entry = (*head.mask)[head.mask_offset + i * head.mask_pitch + j];
+      if (boolean)
+        (*mask.allowed)(i, j) = entry != 0;
+      else
+        (*mask.additive)(i, j) = Arb(entry);
+    });
+  }
+  if (head.sinks) mask.sink = Arb(head.sink);
+  if (head.softcap > 0) mask.softcap = Arb(head.softcap);
+  if (head.slope != 0) mask.slope = Arb(head.slope);
+  if (head.keep) {
+    mask.kept = BoolMatrix(head.queries, head.keys);
+    each([&](Index i, Index j) { (*mask.kept)(i, j) = keeps(c, s.entry, h, s.first_query + i, s.first_key + j); });
+    if (head.dropout_p > 0) mask.kept_share = Arb(1.0) - Arb(head.dropout_p);
+  }
+  return mask;
+}
+
+}  // namespace
+
+std::vector<Gradients<Arb>> exact_gradients(const GradientTask& task, const Sequence& s, std::int64_t kv, long bits) {
+  const PrecisionScope<Arb> precision(static_cast<unsigned>(bits * 3 / 10 + 1));
+  const Problem& c = task.c;
+  const std::int64_t heads = c.q().shape()[1] / c.k().shape()[1];
+  const bool at_answers = task.options.at == GradientsAt::answers;
+  const bool from_weights = task.backward.delta == DeltaFrom::weights;
+  Head head;
+  std::vector<Matrix<Arb>> q, k, v;
+  std::vector<Mask<Arb>> masks;
+  std::vector<AnswerGradients<Arb>> of;
+  std::vector<AttentionResult<Arb>> answers;
+  std::vector<double> row;
+  for (std::int64_t h = kv * heads; h < (kv + 1) * heads; ++h) {
+    head.load(c, s, h, false);
+    if (k.empty()) {
+      k.push_back(balls_of(head.k.data(), head.keys, head.dk, head.dk));
+      v.push_back(balls_of(head.v.data(), head.keys, head.dv, head.stride));
+    }
+    row.resize(static_cast<std::size_t>(head.dk));
+    Matrix<Arb>& queries = q.emplace_back(head.queries, head.dk);
+    AnswerGradients<Arb>& by = of.emplace_back(Matrix<Arb>(head.queries, head.dv), std::nullopt);
+    if (task.given.d_lse.present()) by.lse = Vector<Arb>(head.queries);
+    AttentionResult<Arb>& at =
+        answers.emplace_back(Matrix<Arb>(head.queries, from_weights ? 0 : head.dv), Vector<Arb>(head.queries));
+    const std::int64_t first = (s.entry * c.q().shape()[1] + h) * c.q().shape()[2] + s.first_query;
+    for (Index i = 0; i < head.queries; ++i) {
+      head.query(i, row.data());
+      for (Index e = 0; e < head.dk; ++e) queries(i, e) = Arb(row[static_cast<std::size_t>(e)]);
+      for (Index e = 0; e < head.dv; ++e) by.out(i, e) = Arb(task.given.d_out[(first + i) * head.dv + e]);
+      for (Index e = 0; e < at.out.cols(); ++e) at.out(i, e) = Arb(task.given.out[(first + i) * head.dv + e]);
+      at.lse(i) = Arb(task.given.lse[first + i]);
+      if (by.lse) (*by.lse)(i) = Arb(task.given.d_lse[first + i]);
+    }
+    masks.push_back(mask_of(c, head, s, h));
+  }
+  return grouped_gradients(q, k, v, 1, heads, 1, Arb(c.scale), MaskStack<Arb>::four_d(std::move(masks), 1, heads), of,
+                           at_answers ? &answers : nullptr);
+}
+
+}  // namespace attest::detail

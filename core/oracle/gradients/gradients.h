@@ -1,0 +1,66 @@
+// The oracle of the backward pass: the exact gradients of a problem as certified enclosures, and the judgement of a
+// kernel's gradients against them and the proved bound (error-bounds.md section 8).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/bound/backward_profile.h"
+#include "core/bound/error_bound.h"
+#include "core/kernel/backward_arithmetic.h"
+#include "core/measure/verdict.h"
+#include "core/problem/problem.h"
+#include "core/value/tensor.h"
+
+namespace attest {
+
+/// By which argument a gradient is; in the shape of q, k and v.
+enum class Gradient { q, k, v };
+inline constexpr int gradient_count = 3;
+template <>
+struct Words<Gradient> {
+  static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv"};
+};
+
+/// What a backward pass is given beside the problem. Any dtype.
+struct BackwardInputs {
+  Tensor d_out;     ///< the gradient by the output, in its shape
+  Tensor d_lse;     ///< that by the log-sum-exp, [batch, heads, M]; absent: 0
+  Tensor out, lse;  ///< the output and the log-sum-exp that the kernel's own forward pass returned
+};
+
+/// What gradients are held against: those of the definition, however the forward pass went, of which the bound takes
+/// the errors as they were; or the same formulas at the output and log-sum-exp that were returned, which says which
+/// half of a kernel is wrong.
+enum class GradientsAt { definition, answers };
+
+struct GradientOptions {
+  GradientsAt at = GradientsAt::definition;
+  /// As of OracleOptions.
+  bool ignores_dead_values = false;
+  long max_ball_precision = 4096;  ///< bits
+  // For tests, which show what difference it makes.
+  bool balls_only = false;                      ///< nothing is decided by doubles
+  void (*profile)(BackwardProfile&) = nullptr;  ///< changes what bounds are made of
+};
+
+/// A gradient's elements, row-major.
+using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
+
+/// Exact values and bounds of the gradients of a valid attention problem without softcap, in double.
+[[nodiscard]] GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
+                                             const BackwardArithmetic& backward, const GradientOptions& options = {});
+
+/// Judges each element of `found`, a tensor in its argument's shape or absent (not asked for; its verdict is skipped),
+/// as judge_attention does those of an output. A row without a key is excused, with what it would add to others; a row
+/// outside the domain (8.5) excuses the gradients by its keys and values too. `element` is a flat index into that
+/// gradient.
+[[nodiscard]] std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const BackwardInputs& given,
+                                                                  const std::array<Tensor, gradient_count>& found,
+                                                                  const Arithmetic& forward,
+                                                                  const BackwardArithmetic& backward,
+                                                                  const GradientOptions& options = {});
+
+}  // namespace attest

@@ -1,0 +1,379 @@
+#include "core/oracle/gradients/group_pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/oracle/workspace.h"
+#include "core/problem/sequences.h"
+#include "core/support/infinity.h"
+#include "core/support/room.h"
+
+namespace attest::detail {
+namespace {
+
+constexpr double unit = 0x1p-53;
+
+/// to[c] += x * row[c], and the like for sizes.
+void add(double x, const double* row, std::int64_t n, double* to) {
+  for (std::int64_t c = 0; c < n; ++c) to[c] += x * row[c];
+}
+void add_size(double x, const double* row, std::int64_t n, double* to) {
+  for (std::int64_t c = 0; c < n; ++c) to[c] += x * std::fabs(row[c]);
+}
+double sum_of_sizes(const double* row, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t c = 0; c < n; ++c) sum += std::fabs(row[c]);
+  return sum;
+}
+double largest_size(const double* row, std::int64_t n) {
+  double most = 0;
+  for (std::int64_t c = 0; c < n; ++c) most = std::max(most, std::fabs(row[c]));
+  return most;
+}
+bool all_finite(const double* row, std::int64_t n) {
+  return std::all_of(row, row + n, [](double x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
+void GradientSumsHere::clear(std::int64_t rows, std::int64_t columns) {
+  width = columns;
+  for (auto* array : {&value, &error, &here, &size}) array->assign(static_cast<std::size_t>(rows * columns), 0.0);
+}
+
+void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv) {
+  const Problem& c = task.c;
+  const std::int64_t all = c.q().shape()[1], kv_heads = c.k().shape()[1];
+  heads_ = all / kv_heads, first_head_ = kv * heads_;
+  group_ = Excuse::none;
+  head_.load(c, s, first_head_, false);
+  const std::int64_t queries = head_.queries, keys = head_.keys, dk = head_.dk, dv = head_.dv;
+  rows_.assign(static_cast<std::size_t>(heads_ * queries), Excuse::none);
+  row_constant_.assign(rows_.size(), 0.0);
+  of_q_.clear(heads_ * queries, dk), of_k_.clear(keys, dk), of_v_.clear(keys, dv);
+  parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
+  constant_k_.assign(static_cast<std::size_t>(keys), 0.0), constant_v_ = constant_k_;
+  count_rows(task, s);
+  for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h);
+}
+
+void GroupPass::count_rows(const GradientTask& task, const Sequence& s) {
+  rows_of_key_.assign(static_cast<std::size_t>(head_.keys), 0.0);
+  for (std::int64_t h = 0; h < heads_; ++h) {
+    if (h > 0) head_.load(task.c, s, first_head_ + h, true);
+    profile_ = profile_for(task.c, head_, task.forward);
+    for (std::int64_t i = 0; i < head_.queries; ++i) {
+      row_.i = i;
+      visible_keys(head_, profile_, row_);
+      for (std::int64_t j = 0; j < row_.n - (row_.has_sink ? 1 : 0); ++j)
+        ++rows_of_key_[static_cast<std::size_t>(row_.key_at(j))];
+    }
+  }
+}
+
+void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h) {
+  head_.load(task.c, s, first_head_ + h, true);
+  profile_ = profile_for(task.c, head_, task.forward);
+  kernel_ = backward_profile(profile_, task.backward);
+  if (task.options.profile) task.options.profile(kernel_);
+  here_ = profile_of_evaluation(profile_);
+  if (task.options.at == GradientsAt::answers && task.backward.delta != DeltaFrom::weights)
+    here_.declared.delta = DeltaFrom::out;
+  head_k_.clear(head_.keys, head_.dk), head_v_.clear(head_.keys, head_.dv);
+  for (std::int64_t i = 0; i < head_.queries; ++i) {
+    const Excuse excuse = take_row(task, s, h, i);
+    rows_[static_cast<std::size_t>(h * head_.queries + i)] = excuse;
+    // A row that sees no key has no part in the others' gradients, whatever becomes of its own.
+    if (excuse != Excuse::none && excuse != Excuse::fully_masked) group_ = excuse;
+  }
+  const auto join = [](const GradientSumsHere& own, GradientSumsHere& all, std::vector<double>& parts) {
+    for (std::size_t e = 0; e < own.value.size(); ++e) {
+      all.value[e] += own.value[e], all.error[e] += own.error[e], all.here[e] += own.here[e];
+      all.size[e] += own.size[e];
+      parts[e] += std::fabs(own.value[e]) + own.error[e] + own.here[e];
+    }
+  };
+  join(head_k_, of_k_, parts_k_), join(head_v_, of_v_, parts_v_);
+}
+
+Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i) {
+  const Problem& c = task.c;
+  const Excuse excuse =
+      evaluate_double(head_, std::span(&i, 1), profile_, task.options.ignores_dead_values, true, row_);
+  if (excuse != Excuse::none) return excuse;
+  if (head_.softcap > 0) return Excuse::infinite;
+  keys_ = row_.n - (row_.has_sink ? 1 : 0);
+  if (keys_ == 0) return Excuse::none;
+  const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
+  if (!terms.in_domain || terms.capped) return Excuse::overflow;
+
+  const std::int64_t dv = head_.dv;
+  const std::int64_t at = (s.entry * c.q().shape()[1] + first_head_ + h) * c.q().shape()[2] + s.first_query + i;
+  fit(g_, 2 * dv);
+  double* const out = g_.data() + dv;
+  decode_range(task.given.d_out, at * dv, dv, g_.data());
+  decode_range(task.given.out, at * dv, dv, out);
+  const double of_lse = task.given.d_lse.present() ? task.given.d_lse[at] : 0, given_lse = task.given.lse[at];
+  if (!all_finite(g_.data(), 2 * dv) || !std::isfinite(of_lse) || !std::isfinite(given_lse)) return Excuse::not_finite;
+  take_weights(task, given_lse);
+  take_products();
+  if (!take_errors(task, terms, out, given_lse, of_lse)) return Excuse::overflow;
+  const std::int64_t slot = h * head_.queries + i;
+  row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
+  add_to_query(slot);
+  add_to_keys();
+  return Excuse::none;
+}
+
+/// P of each key and how far it may be off, as an exponent.
+void GroupPass::take_weights(const GradientTask& task, double given_lse) {
+  const bool at_answers = task.options.at == GradientsAt::answers;
+  for (auto* array : {&weight_, &la_, &most_weight_, &exponent_}) fit(*array, row_.n);
+  const RowKeys& keys = row_.keys;
+  const double per_size = unit * static_cast<double>(head_.dk + 14) * (1 + 0x1p-20);
+  double mean = 0, most = 0;
+  for (std::int64_t j = 0; j < row_.n; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    double size = head_.scale * keys.size[j] + (keys.b ? std::fabs(keys.b[j]) : 0) +
+                  (keys.slopes ? std::fabs(keys.slopes[j]) : 0);
+    if (row_.has_sink && j == keys_) size = std::fabs(keys.s[j]);
+    exponent_[e] = per_size * size + 2 * unit * (row_.m - keys.s[j]) + 16 * unit;
+    mean += keys.alpha[j] * exponent_[e];
+    if (keys.alpha[j] > 0) most = std::max(most, exponent_[e]);
+  }
+  const double count = static_cast<double>(row_.n);
+  common_here_ = (most < 0.25 ? 1.3 * mean : most) + (2 * count + 16) * unit;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    la_[e] = at_answers ? keys.s[j] - given_lse : keys.la[j];
+    weight_[e] = at_answers ? std::exp(la_[e]) : keys.alpha[j];
+    exponent_[e] += at_answers ? unit * (4 + 2 * std::fabs(la_[e])) : common_here_;
+    most_weight_[e] = weight_[e] * std::exp(exponent_[e]) + lost_weight;
+  }
+}
+
+/// dP and its size.
+void GroupPass::take_products() {
+  for (auto* array : {&of_weight_, &size_, &most_of_weight_}) fit(*array, keys_);
+  const bool sums = profile_.lam_in > 0;
+  if (sums) fit(v1_, keys_);
+  fit(kept_, keys_);
+  const std::int64_t dv = head_.dv;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const std::int64_t at = row_.key_at(j);
+    const double* const v = head_.v.data() + at * head_.stride;
+    kept_[e] = !row_.keys.index || row_.keys.index[j] == at ? 1 : 0;
+    double dot = 0, size = 0;
+    for (std::int64_t c = 0; kept_[e] != 0 && c < dv; ++c) {
+      const double term = g_[static_cast<std::size_t>(c)] * v[c];
+      dot += term;
+      size += std::fabs(term);
+    }
+    of_weight_[e] = head_.gain.high * dot;
+    size_[e] = size * (1 + 0x1p-40);
+    most_of_weight_[e] = std::fabs(of_weight_[e]) * (1 + 4 * unit) +
+                         (1 + 0x1p-20) * head_.gain.high * static_cast<double>(dv + 2) * unit * size_[e] + 0x1p-1060;
+    if (sums) v1_[e] = sum_of_sizes(v, dv);
+  }
+}
+
+/// What the row errs by, in a kernel and here. False outside the domain.
+bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
+                            double of_lse) {
+  const bool at_answers = task.options.at == GradientsAt::answers;
+  const std::int64_t dv = head_.dv;
+  for (auto* array : {&apart_, &E_, &delta_scores_}) fit(*array, keys_);
+  double g_out = 0, exact_g_out = 0, g_error = 0, delta = 0, own_delta = 0;
+  for (std::int64_t c = 0; c < dv; ++c) {
+    const auto e = static_cast<std::size_t>(c);
+    g_out += std::fabs(g_[e] * out[c]);
+    exact_g_out += g_[e] * out[c];
+    g_error += std::fabs(g_[e] * (out[c] - head_.gain.high * row_.o[e])) * (1 + 4 * unit);
+  }
+  double of_output = 0;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    own_delta += weight_[e] * of_weight_[e];
+    // What this evaluation of the output errs by.
+    of_output += most_weight_[e] * (std::expm1(exponent_[e]) + (2 * static_cast<double>(row_.n) + 8) * unit) * size_[e];
+  }
+  const bool from_out = at_answers && here_.declared.delta == DeltaFrom::out;
+  delta = from_out ? exact_g_out : own_delta;
+  delta_ = delta - of_lse;
+
+  sizes_ = {.n = keys_,
+            .dv = dv,
+            .weight = most_weight_.data(),
+            .la = la_.data(),
+            .of_weight = most_of_weight_.data(),
+            .size = size_.data(),
+            .kept = head_.keep ? kept_.data() : nullptr,
+            .apart = apart_.data(),
+            .v1 = profile_.lam_in > 0 ? v1_.data() : nullptr,
+            .E = exponent_.data(),
+            .common = 0,
+            .delta = std::fabs(delta_),
+            .of_lse = std::fabs(of_lse),
+            .g_out = g_out * (1 + 0x1p-40),
+            .g_error = 0,
+            .g1 = sum_of_sizes(g_.data(), dv),
+            .out1 = sum_of_sizes(out, dv)};
+  const double delta_here = delta_error(here_, sizes_) + 4 * unit * std::fabs(delta_);
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const double apart = of_weight_[e] - delta_;
+    delta_scores_[e] = weight_[e] * apart;
+    apart_[e] = std::fabs(apart) + (most_of_weight_[e] - std::fabs(of_weight_[e])) + delta_here +
+                4 * unit * (std::fabs(of_weight_[e]) + std::fabs(delta_));
+  }
+  row_errors(here_, sizes_, errors_here_);
+  if (!errors_here_.in_domain) return false;
+
+  // 8.2: what is common to the row, and what is not.
+  const Profile& scores = kernel_.scores;
+  double common =
+      scores.th_tau * (1 + scores.th_l2e) * std::fabs(terms.g_mean) + scores.th_l2e * std::fabs(terms.s_mean);
+  const double thE = kernel_.exponent, lse = at_answers ? given_lse : row_.lse;
+  if (task.backward.weights_from == WeightsFrom::lse) {
+    const double shift = std::fabs(row_.keys.shift), shifted = std::fabs(lse + row_.keys.shift);
+    common += kernel_.th_lse * std::max(shifted, std::fabs(lse));
+    // In the form of columns the log-sum-exp is moved by what all scores of the row are.
+    if (shift > 0)
+      common += (1 + kernel_.th_lse) * (profile_.u_shift * shift + profile_.u_lse * shifted + profile_.lam_slope);
+    if (!at_answers) common += std::fabs(given_lse - row_.lse) + common_here_ + 4 * unit * std::fabs(row_.lse);
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      const auto e = static_cast<std::size_t>(j);
+      const double own = scratch_.a[e] * (1 + profile_.th_l2e) + scratch_.tm[e];
+      E_[e] = own + thE * (std::fabs(la_[e]) + exponent_[e] + own + common) + kernel_.of_exp;
+    }
+  } else {
+    // The forward pass's own weights, over their sum: 1.1's E, and what that sum may be off by.
+    double up = 0, down = 0;
+    for (std::int64_t j = 0; j < row_.n; ++j) {
+      const double E = scratch_.E[static_cast<std::size_t>(j)], alpha = row_.keys.alpha[j];
+      up += E < 0.5 ? alpha * std::expm1(E) : std::exp(row_.keys.la[j] + E);
+      down += alpha * std::exp(-E);
+    }
+    if (!(terms.denominator > 0)) return false;
+    common = std::max(std::log1p(up), -std::log(down)) + common_here_ - std::log(terms.denominator) +
+             std::max(0.0, std::log1p(terms.UD + terms.LD)) + 2 * profile_.u_score;
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      const auto e = static_cast<std::size_t>(j);
+      E_[e] = scratch_.E[e] + pw(std::max(profile_.u_a, profile_.u_score), profile_.c_div + 1);
+    }
+  }
+  sizes_.E = E_.data();
+  sizes_.common = common;
+  sizes_.delta = std::fabs(delta_) + delta_here;
+  sizes_.g_error = at_answers ? 0 : g_error + head_.gain.high * of_output;
+  // Where it is not stated which of the two D is, at given answers they differ by themselves.
+  if (at_answers && task.backward.delta == DeltaFrom::unstated)
+    sizes_.g_error = std::fabs(own_delta - exact_g_out) + delta_here;
+  row_errors(kernel_, sizes_, errors_);
+  return errors_.in_domain;
+}
+
+void GroupPass::add_to_query(std::int64_t slot) {
+  const std::int64_t dk = head_.dk;
+  const auto from = static_cast<std::size_t>(slot * dk);
+  double *const value = of_q_.value.data() + from, *const error = of_q_.error.data() + from;
+  double *const here = of_q_.here.data() + from, *const size = of_q_.size.data() + from;
+  mean_key_.assign(static_cast<std::size_t>(dk), 0.0);
+  const double count = static_cast<double>(keys_), w = pw(kernel_.u_a, count + 1), w_here = (count + 4) * unit;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const double* const k = head_.k.data() + row_.key_at(j) * dk;
+    add(delta_scores_[e], k, dk, value);
+    add(weight_[e], k, dk, mean_key_.data());
+    add_size(most_weight_[e] * apart_[e], k, dk, size);
+    const double of_mean = most_weight_[e] * (std::expm1(exponent_[e]) + w_here) + lost_weight;
+    add_size(errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean, k, dk, error);
+    add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], k, dk, here);
+  }
+  double scores = 0;
+  for (std::int64_t j = 0; j < keys_; ++j) scores += errors_.scores[static_cast<std::size_t>(j)];
+  for (std::int64_t c = 0; c < dk; ++c) {
+    here[c] += errors_here_.constant;
+    error[c] += errors_.common * (std::fabs(value[c]) + here[c]) +
+                errors_.of_delta * std::fabs(mean_key_[static_cast<std::size_t>(c)]);
+    // Sums that may overflow leave nothing to judge.
+    if (!(scores * head_.most_k * (1 + w) * std::max(1.0, kernel_.tau) <= kernel_.H_a)) error[c] = infinity;
+  }
+}
+
+void GroupPass::add_to_keys() {
+  const std::int64_t dk = head_.dk, dv = head_.dv;
+  const double most_q = largest_size(row_.q, dk), most_g = largest_size(g_.data(), dv);
+  const double q_read = kernel_.lam_in, scaled = kernel_.gain;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const auto key = static_cast<std::size_t>(row_.key_at(j));
+    const double count = rows_of_key_[key], w = pw(kernel_.u_a, count + 1), w_here = (count + 4) * unit;
+    const auto k = key * static_cast<std::size_t>(dk), v = key * static_cast<std::size_t>(dv);
+    add(delta_scores_[e], row_.q, dk, head_k_.value.data() + k);
+    add_size(errors_.of_q[e] + w * errors_.scores[e], row_.q, dk, head_k_.error.data() + k);
+    add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], row_.q, dk, head_k_.here.data() + k);
+    add_size(most_weight_[e] * apart_[e], row_.q, dk, head_k_.size.data() + k);
+    // Of every term the two operations that add it up lose this much at most.
+    constant_k_[key] += errors_.constant / (static_cast<double>(keys_) + 1) * 2 + q_read * errors_.scores[e];
+    if (profile_.prescaled) {
+      // The product is formed again from the q that the scale has multiplied.
+      add_size(join(profile_.u_qpre, profile_.th_of_scale) * errors_.scores[e], row_.q, dk, head_k_.error.data() + k);
+      constant_k_[key] += errors_.scores[e] * profile_.lam_q / std::min(1.0, kernel_.tau);
+    }
+    if (!(errors_.scores[e] * most_q * std::max(1.0, kernel_.tau) * count * (1 + w) <= kernel_.H_a))
+      constant_k_[key] = infinity;
+    if (kept_[e] == 0) continue;
+    add(weight_[e], g_.data(), dv, head_v_.value.data() + v);
+    add_size(errors_.of_g[e] + w * errors_.weights[e], g_.data(), dv, head_v_.error.data() + v);
+    const double of_weight = most_weight_[e] * (std::expm1(exponent_[e]) + w_here) + lost_weight;
+    add_size(of_weight, g_.data(), dv, head_v_.here.data() + v);
+    add_size(most_weight_[e], g_.data(), dv, head_v_.size.data() + v);
+    constant_v_[key] += 4 * kernel_.lam_a + q_read * errors_.weights[e];
+    if (!(errors_.weights[e] * most_g * scaled * count * (1 + w) <= kernel_.H_a)) constant_v_[key] = infinity;
+  }
+}
+
+ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
+                                 double phi, bool grouped, double constant, Excuse excuse) const {
+  const auto e = static_cast<std::size_t>(row * sums.width + c);
+  ElementBound bound;
+  bound.excuse = excuse;
+  if (excuse != Excuse::none) {
+    bound.value = bound.certificate = std::numeric_limits<double>::quiet_NaN();
+    bound.allowed = infinity;
+    bound.finite_required = false;
+    return bound;
+  }
+  const double exact = std::fabs(sums.value[e]) + sums.here[e];
+  ElementSums element{.exact = exact, .error = sums.error[e] + constant, .parts = exact, .heads = heads_};
+  if (grouped) element.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
+  bound.value = scale * sums.value[e];
+  bound.certificate = (1 + 0x1p-20) * scale * sums.here[e] + 8 * unit * std::fabs(bound.value) + 0x1p-1070;
+  bound.allowed = gradient_bound(kernel_, element, scale, phi, grouped);
+  if (!(scale * element.parts + bound.allowed <= kernel_.H_o)) {
+    bound.excuse = std::isfinite(bound.allowed) ? Excuse::overflow : Excuse::infinite;
+    bound.finite_required = false;
+  } else if (sums.size[e] > 0 && bound.allowed >= scale * sums.size[e] &&
+             bound.allowed > 2 * kernel_.u_o * scale * exact) {
+    bound.excuse = Excuse::vacuous;
+  }
+  return bound;
+}
+
+ElementBound GroupPass::query(std::int64_t h, std::int64_t i, std::int64_t c) const {
+  const std::int64_t slot = h * head_.queries + i;
+  const auto at = static_cast<std::size_t>(slot);
+  return finished(of_q_, slot, c, kernel_.tau, kernel_.phi, false, row_constant_[at], rows_[at]);
+}
+ElementBound GroupPass::key(std::int64_t j, std::int64_t c) const {
+  return finished(of_k_, j, c, kernel_.tau, kernel_.phi, kernel_.grouped && heads_ > 1,
+                  constant_k_[static_cast<std::size_t>(j)], group_);
+}
+ElementBound GroupPass::value(std::int64_t j, std::int64_t c) const {
+  return finished(of_v_, j, c, head_.gain.high, kernel_.phi_v, kernel_.grouped && heads_ > 1,
+                  constant_v_[static_cast<std::size_t>(j)], group_);
+}
+
+}  // namespace attest::detail

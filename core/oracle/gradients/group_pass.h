@@ -1,0 +1,84 @@
+// The gradients of the heads that share one head of k and v, in double, with certificates and bounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/bound/gradient_terms.h"
+#include "core/oracle/gradients/gradients.h"
+#include "core/oracle/rows/head.h"
+
+namespace attest::detail {
+
+/// Sums of one gradient, an array of rows of `width`, with what they err by; all of them sums over terms.
+struct GradientSumsHere {
+  void clear(std::int64_t rows, std::int64_t columns);
+  std::int64_t width = 0;
+  std::vector<double> value;  ///< signed
+  std::vector<double> error;  ///< of a kernel
+  std::vector<double> here;   ///< of this evaluation
+  std::vector<double> size;   ///< of the terms
+};
+
+/// A case's inputs, and what kernels of it declare.
+struct GradientTask {
+  const Problem& c;
+  const BackwardInputs& given;
+  const Arithmetic& forward;
+  const BackwardArithmetic& backward;
+  GradientOptions options;
+};
+
+/// One thread's; memory is kept between groups.
+class GroupPass {
+ public:
+  /// Key-value head `kv` of a sequence, and the heads that read it.
+  void run(const GradientTask& task, const Sequence& s, std::int64_t kv);
+
+  [[nodiscard]] std::int64_t first_head() const { return first_head_; }
+  [[nodiscard]] std::int64_t heads() const { return heads_; }
+  [[nodiscard]] const Head& head() const { return head_; }
+  /// The element of dq of row i and column c of the group's head number h, of dk or dv of key j.
+  [[nodiscard]] ElementBound query(std::int64_t h, std::int64_t i, std::int64_t c) const;
+  [[nodiscard]] ElementBound key(std::int64_t j, std::int64_t c) const;
+  [[nodiscard]] ElementBound value(std::int64_t j, std::int64_t c) const;
+
+ private:
+  void count_rows(const GradientTask& task, const Sequence& s);
+  void take_head(const GradientTask& task, const Sequence& s, std::int64_t h);
+  [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i);
+  void take_weights(const GradientTask& task, double given_lse);
+  void take_products();
+  [[nodiscard]] bool take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
+                                 double of_lse);
+  void add_to_query(std::int64_t slot);
+  void add_to_keys();
+  [[nodiscard]] ElementBound finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
+                                      double phi, bool grouped, double constant, Excuse excuse) const;
+
+  std::int64_t first_head_ = 0, heads_ = 0;
+  Head head_;
+  Row row_;
+  Profile profile_;
+  BackwardProfile kernel_, here_;
+  BoundScratch scratch_;
+  RowSizes sizes_;
+  RowErrors errors_, errors_here_;
+  Excuse group_ = Excuse::none;  ///< why nothing is said of dk and dv
+  std::vector<Excuse> rows_;     ///< of dq
+  std::vector<double> row_constant_;
+  GradientSumsHere of_q_, of_k_, of_v_, head_k_, head_v_;
+  std::vector<double> parts_k_, parts_v_;  ///< over heads, of |their sums| and their errors
+  std::vector<double> constant_k_, constant_v_;
+  std::vector<double> rows_of_key_;  ///< how many rows see a key
+  // Of a row: its gradients by the output, and per key what RowSizes points at.
+  std::vector<double> g_, weight_, la_, most_weight_, exponent_, of_weight_, most_of_weight_, size_, apart_, v1_, E_;
+  std::vector<double> delta_scores_, z_, z_here_, z_v_, z_v_here_;
+  std::vector<unsigned char> kept_;
+  double delta_ = 0;        ///< D - c
+  double common_here_ = 0;  ///< error of the sum of weights, as an exponent
+  std::int64_t keys_ = 0;   ///< visible ones
+  std::vector<double> mean_key_;
+};
+
+}  // namespace attest::detail

@@ -1,0 +1,177 @@
+// Verdicts on gradients.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "core/oracle/gradients/exact_gradients.h"
+#include "core/oracle/gradients/gradients.h"
+#include "core/oracle/gradients/group_pass.h"
+#include "core/oracle/rows/ball_row.h"
+#include "core/oracle/tally.h"
+#include "core/problem/sequences.h"
+#include "core/support/infinity.h"
+
+namespace attest {
+namespace {
+
+using detail::Decision;
+using detail::GradientTask;
+using detail::GroupPass;
+
+constexpr double doubt = 0x1p-20;
+
+GroupPass& this_threads_pass() {
+  detail::free_flint_caches_at_thread_end();
+  thread_local GroupPass pass;
+  return pass;
+}
+
+/// visit(gradient, flat index of its element, row or key within the group's sequence, head within the group, column) of
+/// every element of a group.
+template <class Visit>
+void for_each_element(const Problem& c, const Sequence& s, const GroupPass& pass, Visit&& visit) {
+  const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
+  for (std::int64_t h = 0; h < pass.heads(); ++h)
+    for (std::int64_t i = 0; i < s.queries; ++i)
+      for (std::int64_t e = 0; e < q[3]; ++e) {
+        const std::int64_t row = (s.entry * q[1] + pass.first_head() + h) * q[2] + s.first_query + i;
+        visit(Gradient::q, row * q[3] + e, i, h, e);
+      }
+  const std::int64_t kv = pass.first_head() / std::max<std::int64_t>(1, pass.heads());
+  for (std::int64_t j = 0; j < s.keys; ++j) {
+    const std::int64_t row = (s.entry * k[1] + kv) * k[2] + s.first_key + j;
+    for (std::int64_t e = 0; e < k[3]; ++e) visit(Gradient::k, row * k[3] + e, j, 0, e);
+    for (std::int64_t e = 0; e < v[3]; ++e) visit(Gradient::v, row * v[3] + e, j, 0, e);
+  }
+}
+
+ElementBound bound_of(const GroupPass& pass, Gradient of, std::int64_t row, std::int64_t h, std::int64_t e) {
+  return of == Gradient::q ? pass.query(h, row, e) : of == Gradient::k ? pass.key(row, e) : pass.value(row, e);
+}
+
+/// run(sequence, key-value head) of every group of heads.
+template <class Run>
+void for_each_group(const Problem& c, Run&& run) {
+  for (const Sequence& s : sequences_of(c))
+    for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv) run(s, kv);
+}
+
+/// One case being judged.
+class GradientJudge {
+ public:
+  GradientJudge(const GradientTask& task, const std::array<Tensor, gradient_count>& found)
+      : task_(task), found_(found), tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v)} {}
+
+  void judge(const Sequence& s, std::int64_t kv) {
+    GroupPass& pass = this_threads_pass();
+    pass.run(task_, s, kv);
+    exact_.clear(), bits_ = 0;
+    for_each_element(task_.c, s, pass,
+                     [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
+                       if (!found_[static_cast<std::size_t>(of)].present()) return;
+                       judge_element(of, at, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
+                         if (bits != bits_) exact_ = exact_gradients(task_, s, kv, bits), bits_ = bits;
+                         const Gradients<Arb>& page = exact_[static_cast<std::size_t>(h)];
+                         return (of == Gradient::q ? page.q : of == Gradient::k ? page.k : page.v)(row, e);
+                       });
+                     });
+  }
+  [[nodiscard]] std::array<Verdict, gradient_count> verdicts() const {
+    std::array<Verdict, gradient_count> all;
+    for (std::size_t of = 0; of < all.size(); ++of) {
+      all[of] = tallies_[of].verdict();
+      if (!found_[of].present()) all[of].outcome = Outcome::skipped;
+    }
+    return all;
+  }
+
+ private:
+  [[nodiscard]] detail::CaseTally tally(Gradient of) const {
+    constexpr std::array slots{Slot::q, Slot::k, Slot::v};
+    return {task_.c, task_.c[slots[static_cast<std::size_t>(of)]].shape(), std::string(name_of(of))};
+  }
+
+  /// `ball_at(bits)`: the exact element as a ball.
+  template <class BallAt>
+  void judge_element(Gradient of, std::int64_t at, const ElementBound& bound, BallAt&& ball_at) {
+    detail::CaseTally& tally = tallies_[static_cast<std::size_t>(of)];
+    const double found = found_[static_cast<std::size_t>(of)][at];
+    const bool judged = bound.excuse == Excuse::none, vacuous = bound.excuse == Excuse::vacuous;
+    if (!judged && !vacuous) return tally.excuse(bound.excuse, 1);
+    if (!std::isfinite(found)) return tally.not_finite(at, found, bound.value, bound.allowed, 1);
+    const Decision d = decide(found, bound, ball_at);
+    // One whose bound says nothing is violated all the same, and held by nobody.
+    if (vacuous && d.outcome != Outcome::violated) return tally.excuse(bound.excuse, 1);
+    tally.add(at, found, bound.value, d);
+  }
+
+  template <class BallAt>
+  [[nodiscard]] Decision decide(double found, const ElementBound& bound, BallAt&& ball_at) const {
+    Decision d;
+    d.allowed = bound.allowed;
+    const auto decided = [&](double lower, double upper, bool sharp) {
+      d.error = upper;
+      const bool held = sharp && upper <= d.allowed * (1 - doubt);
+      if (!held && !(lower > d.allowed * (1 + doubt))) return false;
+      d.outcome = held ? Outcome::held : Outcome::violated;
+      return true;
+    };
+    const double apart = std::fabs(found - bound.value);
+    const bool sharp = bound.certificate <= d.allowed * 0x1p-8;
+    if (!task_.options.balls_only &&
+        decided(apart - bound.certificate, apart * (1 + 0x1p-50) + bound.certificate, sharp))
+      return d;
+    d.level = 3;
+    for (long bits = 128; bits <= task_.options.max_ball_precision; bits *= 2) {
+      detail::Ball difference;
+      const Arb& exact = ball_at(bits);
+      if (exact.is_undefined()) break;
+      arb_set_d(difference, found);
+      arb_sub(difference, difference, exact.ball(), bits + 64);
+      const double lower = detail::lower_size(difference), upper = detail::upper_size(difference);
+      if (decided(lower, upper, upper - lower <= d.allowed * 0x1p-8)) return d;
+    }
+    d.outcome = Outcome::inconclusive;
+    return d;
+  }
+
+  const GradientTask& task_;
+  const std::array<Tensor, gradient_count>& found_;
+  std::array<detail::CaseTally, gradient_count> tallies_;
+  std::vector<Gradients<Arb>> exact_;
+  long bits_ = 0;
+};
+
+}  // namespace
+
+GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
+                               const BackwardArithmetic& backward, const GradientOptions& options) {
+  const GradientTask task{c, given, forward, backward, options};
+  GradientBounds all;
+  constexpr std::array slots{Slot::q, Slot::k, Slot::v};
+  ElementBound padding;
+  padding.excuse = Excuse::padding;
+  for (std::size_t of = 0; of < all.size(); ++of)
+    all[of].assign(static_cast<std::size_t>(c[slots[of]].elements()), padding);
+  for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
+    GroupPass& pass = this_threads_pass();
+    pass.run(task, s, kv);
+    for_each_element(c, s, pass, [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
+      all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = bound_of(pass, of, row, h, e);
+    });
+  });
+  return all;
+}
+
+std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const BackwardInputs& given,
+                                                    const std::array<Tensor, gradient_count>& found,
+                                                    const Arithmetic& forward, const BackwardArithmetic& backward,
+                                                    const GradientOptions& options) {
+  const GradientTask task{c, given, forward, backward, options};
+  GradientJudge judge(task, found);
+  for_each_group(c, [&](const Sequence& s, std::int64_t kv) { judge.judge(s, kv); });
+  return judge.verdicts();
+}
+
+}  // namespace attest

@@ -1,0 +1,230 @@
+// The bound of gradients (error-bounds.md, section 8) against backward passes that compute as they declare, and against
+// some that do not.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/test/fleet/backward.h"
+
+namespace attest::fleet {
+namespace {
+
+BackwardEmulation kernel_named(const std::string& name) {
+  for (BackwardEmulation& kernel : correct_backward_kernels())
+    if (kernel.forward.name == name) return std::move(kernel);
+  throw std::logic_error("no backward pass of the fleet is called " + name);
+}
+
+class GradientBound : public testing::TestWithParam<DType> {
+ protected:
+  /// Of the fleet's kernels of that dtype.
+  static GradientCount validate(Added added, std::uint64_t seeds) {
+    GradientCount all;
+    for (const BackwardEmulation& kernel : correct_backward_kernels()) {
+      if (kernel.forward.arithmetic.input != GetParam()) continue;
+      const GradientCount own = validate_gradients(kernel, {.seeds = seeds, .added = added});
+      EXPECT_EQ(own.violations, 0) << own.first_violation;
+      all.merge(own);
+    }
+    return all;
+  }
+};
+
+// What f64 kernels do is judged in balls, which takes its time.
+TEST_P(GradientBound, NoCorrectKernelExceedsIt) {
+  const GradientCount all = validate(Added::nothing, GetParam() == DType::f64 ? 6 : 40);
+  EXPECT_GT(all.checks, 20'000);
+  EXPECT_GT(all.worst, 0.5);
+  EXPECT_LT(all.excused, all.checks / 4);
+}
+TEST_P(GradientBound, NoCorrectKernelExceedsItWithAVariant) {
+  for (const Added added : {Added::window, Added::sink, Added::dropout, Added::slope}) {
+    SCOPED_TRACE(testing::PrintToString(added));
+    EXPECT_GT(validate(added, GetParam() == DType::f64 ? 2 : 15).checks, 5'000);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, GradientBound, testing::Values(DType::f64, DType::f32, DType::bf16, DType::f16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+/// A term of the bound that is left out, and a kernel that needs it. The errors of constants are not among them: those
+/// of the scores, which are as large, hide them.
+struct LeftOut {
+  std::string term, kernel;
+  void (*leave_out)(BackwardProfile&);
+  Added added = Added::nothing;
+  std::uint64_t seeds = 40;
+  std::int64_t columns = 6;
+};
+std::vector<LeftOut> terms() {
+  return {
+      {"u_ds", "bf16.backward.flash2", [](BackwardProfile& p) { p.u_ds = 0; }},
+      {"lam_ds", "f16.backward.flash2", [](BackwardProfile& p) { p.lam_ds = 0; }},
+      {"u_p in dS", "bf16.backward.rounded.weights-delta",
+       [](BackwardProfile& p) { p.declared.rounded_weights_in_scores = false; }},
+      {"u_p in dv", "bf16.backward.flash2", [](BackwardProfile& p) { p.u_p = 0; }},
+      {"lam_p", "f16.backward.flash2", [](BackwardProfile& p) { p.lam_p = 0; }},
+      {"lam_e, lam", "f32.backward.ftz.delta-in-sum", [](BackwardProfile& p) { p.lam_e = p.lam = 0; }},
+      {"u_dp", "bf16.backward.unfused", [](BackwardProfile& p) { p.u_dp = 0; }},
+      {"u_s", "f32.backward.rz", [](BackwardProfile& p) { p.u_s = 0; }, Added::nothing, 40, 60},
+      {"u_a", "f32.backward.rz", [](BackwardProfile& p) { p.u_a = 0; }},
+      {"u_o", "bf16.backward.flash2", [](BackwardProfile& p) { p.u_o = 0; }},
+      {"lam_o", "f16.backward.flash2", [](BackwardProfile& p) { p.lam_o = 0; }},
+      {"u_group", "bf16.backward.flash2", [](BackwardProfile& p) { p.u_group = 0; }},
+      {"exponent", "f32.backward", [](BackwardProfile& p) { p.exponent = 0; }, Added::nothing, 200},
+      {"of_exp", "f32.backward.exp2.atomics", [](BackwardProfile& p) { p.of_exp = 0; }, Added::nothing, 200},
+      {"phi", "f32.backward.ftz.delta-in-sum", [](BackwardProfile& p) { p.phi = p.phi_v = 0; }, Added::dropout, 200},
+  };
+}
+TEST(GradientBoundTerms, EachIsNeeded) {
+  for (const LeftOut& one : terms()) {
+    BackwardEffort effort{.seeds = one.seeds, .most_columns = one.columns, .added = one.added};
+    const GradientCount with = validate_gradients(kernel_named(one.kernel), effort);
+    effort.profile = one.leave_out;
+    const GradientCount without = validate_gradients(kernel_named(one.kernel), effort);
+    EXPECT_EQ(with.violations, 0) << one.term;
+    EXPECT_GT(without.violations, 0) << one.term;
+  }
+}
+
+// A subnormal gradient that is read as 0, beside values that are large and far apart.
+TEST(GradientBoundTerms, InputsThatAreReadAsZeroAreInIt) {
+  const BackwardEmulation kernel = kernel_named("f32.backward.ftz.delta-in-sum");
+  BackwardCase of;
+  const auto column = [](const std::vector<double>& numbers) {
+    return Tensor(DType::f32, {1, 1, std::ssize(numbers), 1}, numbers);
+  };
+  of.c.tensors[0] = column({1}), of.c.tensors[1] = column({1, -1}), of.c.tensors[2] = column({1000, -1000});
+  of.d_out = column({0x1.8p-127});
+  for (const bool left_out : {false, true}) {
+    GradientOptions options;
+    if (left_out) options.profile = [](BackwardProfile& p) { p.lam_in = 0; };
+    GradientCount count;
+    check_gradients(kernel, of, options, "by hand", count);
+    EXPECT_EQ(count.violations > 0, left_out) << count.first_violation;
+  }
+}
+
+/// A mistake, and the share of checks of a kernel that show it, at the least.
+struct Mistake {
+  std::string name;
+  BackwardFault fault;
+  double share;
+  Added added = Added::nothing;
+};
+std::vector<Mistake> mistakes() {
+  std::vector<Mistake> all;
+  const auto add = [&](std::string name, double share, auto change, Added added = Added::nothing) {
+    Mistake one{std::move(name), {}, share, added};
+    change(one.fault);
+    all.push_back(std::move(one));
+  };
+  add("D = 0", 0.2, [](BackwardFault& f) { f.no_delta = true; });
+  add("a log-sum-exp that is off by 1/8", 0.2, [](BackwardFault& f) { f.lse_error = 0.125; });
+  add("dP - D times 1.05", 0.05, [](BackwardFault& f) { f.apart_factor = 1.05; });
+  add("the scale twice", 0.1, [](BackwardFault& f) { f.scale_factor = 2; });
+  add("the last key is lost in dq", 0.02, [](BackwardFault& f) { f.loses_last_key = true; });
+  add("the last row is lost in dk and dv", 0.05, [](BackwardFault& f) { f.loses_last_row = true; });
+  add("a head of a group is lost", 0.05, [](BackwardFault& f) { f.loses_a_head = true; });
+  add("dk of the rows before", 0.05, [](BackwardFault& f) { f.dk_of_other_rows = true; });
+  add("D in bf16", 0.01, [](BackwardFault& f) { f.delta_in = DType::bf16; });
+  add("sums in bf16", 0.003, [](BackwardFault& f) { f.sums_in = DType::bf16; });
+  add("dP in f8", 0.05, [](BackwardFault& f) { f.of_weights_in = DType::f8_e4m3; });
+  add("no dropout in dP", 0.1, [](BackwardFault& f) { f.forgets_dropout = true; }, Added::dropout);
+  return all;
+}
+TEST(GradientBoundMistakes, AreSeen) {
+  for (const char* const name : {"f32.backward", "bf16.backward.flash2", "f16.backward.flash2"}) {
+    for (const Mistake& mistake : mistakes()) {
+      BackwardEmulation kernel = kernel_named(name);
+      kernel.fault = mistake.fault;
+      const GradientCount count = validate_gradients(kernel, {.seeds = 10, .added = mistake.added});
+      EXPECT_GT(static_cast<double>(count.violations), mistake.share * static_cast<double>(count.checks))
+          << name << ", " << mistake.name;
+    }
+  }
+}
+
+/// A small case with everything that is given.
+struct Judged {
+  BackwardEmulation kernel = kernel_named("f32.backward");
+  BackwardCase of;
+  BackwardInputs given;
+  std::array<Tensor, gradient_count> found;
+
+  explicit Judged(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    of = draw_backward(Regime::gauss_1, Loss::gauss, DType::f32, 2, {.M = 3, .N = 5, .dk = 4, .dv = 2}, Added::nothing,
+                       random);
+    Answer answer = emulate_heads(kernel.forward, of.c);
+    given = {of.d_out, of.d_lse, std::move(answer.out), std::move(answer.lse)};
+    found = emulate_backward(kernel, of.c, given);
+  }
+  [[nodiscard]] std::array<Verdict, gradient_count> judge(const GradientOptions& options = {}) const {
+    return judge_gradients(of.c, given, found, kernel.forward.arithmetic, kernel.backward, options);
+  }
+};
+
+TEST(JudgeGradients, HoldsWhatIsRightAndNamesWhatIsNot) {
+  Judged judged(1);
+  for (const Verdict& verdict : judged.judge()) EXPECT_EQ(verdict.outcome, Outcome::held);
+  for (std::size_t g = 0; g < gradient_count; ++g) {
+    Judged wrong(1);
+    wrong.found[g].set(5, wrong.found[g][5] * 1.001 + 0.001);
+    const std::array<Verdict, gradient_count> verdicts = wrong.judge();
+    for (std::size_t other = 0; other < gradient_count; ++other)
+      EXPECT_EQ(verdicts[other].outcome, other == g ? Outcome::violated : Outcome::held);
+    EXPECT_EQ(verdicts[g].element, 5);
+    EXPECT_NE(verdicts[g].reason.find(std::string(name_of(static_cast<Gradient>(g))) + "[b=0"), std::string::npos)
+        << verdicts[g].reason;
+  }
+}
+
+TEST(JudgeGradients, NaNIsViolatedAndWhatIsNotThereIsSkipped) {
+  Judged judged(2);
+  judged.found[1].set(3, std::numeric_limits<double>::quiet_NaN());
+  judged.found[2] = {};
+  const std::array<Verdict, gradient_count> verdicts = judged.judge();
+  EXPECT_EQ(verdicts[0].outcome, Outcome::held);
+  EXPECT_EQ(verdicts[1].outcome, Outcome::violated);
+  EXPECT_EQ(verdicts[1].violation, Violation::not_finite);
+  EXPECT_EQ(verdicts[2].outcome, Outcome::skipped);
+}
+
+// Doubles with their certificates, and balls, which share nothing with them but the inputs.
+TEST(JudgeGradients, BallsSayWhatDoublesSay) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const Judged judged(seed);
+    for (const GradientsAt at : {GradientsAt::definition, GradientsAt::answers}) {
+      GradientOptions doubles, balls;
+      doubles.at = balls.at = at;
+      balls.balls_only = true;
+      const auto one = judged.judge(doubles), other = judged.judge(balls);
+      for (std::size_t g = 0; g < gradient_count; ++g) {
+        EXPECT_EQ(one[g].outcome, Outcome::held);
+        EXPECT_EQ(other[g].outcome, Outcome::held);
+        EXPECT_EQ(one[g].level, 1);
+        EXPECT_EQ(other[g].level, 3);
+        EXPECT_NEAR(one[g].utilisation, other[g].utilisation, 1e-2 * other[g].utilisation);
+      }
+    }
+  }
+}
+
+// A log-sum-exp and an output that are off are no fault of the backward pass: the bound has their errors in it, and at
+// these answers nothing is wrong. But gradients of other answers are.
+TEST(JudgeGradients, SaysWhichHalfIsWrong) {
+  Judged judged(3);
+  const std::array<Tensor, gradient_count> of_right_answers = judged.found;
+  for (std::int64_t i = 0; i < 6; ++i) judged.given.lse.set(i, judged.given.lse[i] + 0.01);
+  judged.found = emulate_backward(judged.kernel, judged.of.c, judged.given);
+  GradientOptions at_answers;
+  at_answers.at = GradientsAt::answers;
+  for (const Verdict& verdict : judged.judge()) EXPECT_EQ(verdict.outcome, Outcome::held);
+  for (const Verdict& verdict : judged.judge(at_answers)) EXPECT_EQ(verdict.outcome, Outcome::held);
+  judged.found = of_right_answers;
+  for (const Verdict& verdict : judged.judge(at_answers)) EXPECT_EQ(verdict.outcome, Outcome::violated);
+}
+
+}  // namespace
+}  // namespace attest::fleet
