@@ -60,13 +60,11 @@ std::atomic<const GuardedMemory*> newest_memory = nullptr;
 
 class FunctionKernel final : public OutsideKernel {
  public:
-  FunctionKernel(std::string id, Manifest manifest, AttentionFunction attention, MultiheadFunction multihead,
-                 GuardedMemory::Ends ends)
+  FunctionKernel(std::string id, Manifest manifest, KernelFunctions functions, GuardedMemory::Ends ends)
       : id_(std::move(id)),
         manifest_(std::move(manifest)),
-        as_made_{std::move(attention), std::move(multihead)},
-        attention_(as_made_.attention),
-        multihead_(as_made_.multihead),
+        as_made_(std::move(functions)),
+        functions_(as_made_),
         ends_(ends),
         memory_(ends) {}
   FunctionKernel(const FunctionKernel&) = delete;
@@ -80,29 +78,34 @@ class FunctionKernel final : public OutsideKernel {
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override;
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
-    return std::make_unique<FunctionKernel>(id_, manifest_, as_made_.attention, as_made_.multihead, ends_);
+    return std::make_unique<FunctionKernel>(id_, manifest_, as_made_, ends_);
   }
+  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override;
   [[nodiscard]] std::optional<std::string> late_change() const override { return memory_.changed_since_sealed(); }
 
  private:
   /// One call in guarded memory; what it left lies in memory_ until the next one.
   Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
+  Reply call_backward(const Case& c, const ForwardAnswers& answers, DType output, GuardedMemory::Fill fill);
+  /// `invoked` calls the function in the memory that it lays out, which is begun anew: what became of it.
+  template <class Invoked>
+  std::pair<CallStatus, std::string> guarded(const Case& c, GuardedMemory::Fill fill, Invoked&& invoked);
   /// The function itself, its inputs placed: its status, or nothing and the message when it threw.
   template <class Function, class Packed>
   std::optional<int> invoke(const Function& function, const Packed& problem, const Case& c, attest_result& result,
                             std::string& message);
+  /// The same, its outputs placed as well.
+  template <class Function, class Packed, class Result>
+  std::optional<int> invoke_in_place(const Function& function, const Packed& problem, Result& result,
+                                     std::string& message);
   std::optional<int> attention(const Case& c, attest_result& result, std::string& message);
   std::optional<int> multihead(const Case& c, attest_result& result, std::string& message);
 
   std::string id_;
   Manifest manifest_;
   /// Never called, so that another thread may clone the kernel while a function with a state of its own runs.
-  const struct {
-    AttentionFunction attention;
-    MultiheadFunction multihead;
-  } as_made_;
-  AttentionFunction attention_;
-  MultiheadFunction multihead_;
+  const KernelFunctions as_made_;
+  KernelFunctions functions_;
   GuardedMemory::Ends ends_;
   GuardedMemory memory_;
   CacheAfter after_;  ///< of the call that memory_ is of
@@ -114,6 +117,12 @@ std::optional<int> FunctionKernel::invoke(const Function& function, const Packed
   const Layouts layouts = layouts_of(c);
   memory_.output("out", result.out, layouts.out);
   if (result.lse.rank != 0) memory_.output("lse", result.lse, layouts.lse);
+  return invoke_in_place(function, problem, result, message);
+}
+
+template <class Function, class Packed, class Result>
+std::optional<int> FunctionKernel::invoke_in_place(const Function& function, const Packed& problem, Result& result,
+                                                   std::string& message) {
   memory_.lay_out();
   const Returned returned(memory_);
   try {
@@ -131,13 +140,13 @@ std::optional<int> FunctionKernel::attention(const Case& c, attest_result& resul
   after_ = {};
   if (c[Slot::k_new].present()) after_ = {after_the_call(c, Slot::k), after_the_call(c, Slot::v)};
   add_inputs(memory_, problem, layouts_of(c), after_);
-  return invoke(attention_, problem, c, result, message);
+  return invoke(functions_.attention, problem, c, result, message);
 }
 
 std::optional<int> FunctionKernel::multihead(const Case& c, attest_result& result, std::string& message) {
   attest_multihead_problem problem = c.multihead_problem();
   add_inputs(memory_, problem, layouts_of(c));
-  return invoke(multihead_, problem, c, result, message);
+  return invoke(functions_.multihead, problem, c, result, message);
 }
 
 Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill) {
@@ -147,46 +156,76 @@ Reply FunctionKernel::call(const Case& c, DType output, bool want_lse, GuardedMe
   result.out = output_view(output, shape);
   if (want_lse) result.lse = output_view(DType::f64, lse_shape(shape));
 
-  Reply reply;
+  auto [status, message] = guarded(c, fill, [&](std::string& said) {
+    return c.operation == Operation::attention ? attention(c, result, said) : multihead(c, result, said);
+  });
+  return {status, std::move(message), {}, {}};
+}
+
+template <class Invoked>
+std::pair<CallStatus, std::string> FunctionKernel::guarded(const Case& c, GuardedMemory::Fill fill, Invoked&& invoked) {
   if (std::optional<std::string> late = memory_.changed_since_sealed()) {
     memory_.clear(manifest_.alignment, fill);
-    return {CallStatus::failed, std::move(*late), {}, {}};
+    return {CallStatus::failed, std::move(*late)};
   }
   memory_.clear(manifest_.alignment, fill, edge_of(c));
   if (ends_ == GuardedMemory::Ends::faulting) newest_memory = &memory_;
   const FloatEnvironment standard = FloatEnvironment::standard();
   if (FloatEnvironment::current() != standard) standard.install();
-  const std::optional<int> status =
-      c.operation == Operation::attention ? attention(c, result, reply.message) : multihead(c, result, reply.message);
+  std::string message;
+  const std::optional<int> status = invoked(message);
   // Before anything is computed here: an exception that the kernel unmasked would end this program instead.
   if (const FloatEnvironment left = FloatEnvironment::current(); left != standard) {
     standard.install();
-    reply.status = CallStatus::failed;
-    reply.message = fmt::format("left the floating-point environment changed: it {}; a call must leave it as it was",
-                                left.difference_from(standard));
-    return reply;
+    return {CallStatus::failed,
+            fmt::format("left the floating-point environment changed: it {}; a call must leave it as it was",
+                        left.difference_from(standard))};
   }
   if (ends_ == GuardedMemory::Ends::faulting) memory_.seal();
   // Checked whatever the status: a kernel that refuses a problem has no business in its memory either.
-  if (std::optional<std::string> trespass = memory_.trespass()) {
-    reply.status = CallStatus::failed;
-    reply.message = std::move(*trespass);
-    return reply;
+  if (std::optional<std::string> trespass = memory_.trespass()) return {CallStatus::failed, std::move(*trespass)};
+  if (!status) return {CallStatus::failed, std::move(message)};
+  switch (*status) {
+    case ATTEST_OK:
+      return {CallStatus::ok, std::move(message)};
+    case ATTEST_UNSUPPORTED:
+      return {CallStatus::unsupported, std::move(message)};
+    case ATTEST_REJECTED:
+      return {CallStatus::rejected, std::move(message)};
+    default:
+      return {CallStatus::failed, message.empty() ? fmt::format("returned status {}", *status)
+                                                  : fmt::format("returned status {}: {}", *status, message)};
   }
-  if (!status) {
-    reply.status = CallStatus::failed;
-  } else if (*status == ATTEST_OK) {
-    reply.status = CallStatus::ok;
-  } else if (*status == ATTEST_UNSUPPORTED) {
-    reply.status = CallStatus::unsupported;
-  } else if (*status == ATTEST_REJECTED) {
-    reply.status = CallStatus::rejected;
-  } else {
-    reply.status = CallStatus::failed;
-    reply.message = reply.message.empty() ? fmt::format("returned status {}", *status)
-                                          : fmt::format("returned status {}: {}", *status, reply.message);
-  }
-  return reply;
+}
+
+/// The members of attest_gradients, by Gradient.
+constexpr std::array<attest_tensor attest_gradients::*, gradient_count> members_of_gradients{
+    &attest_gradients::dq, &attest_gradients::dk, &attest_gradients::dv};
+
+Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers, DType output,
+                                    GuardedMemory::Fill fill) {
+  auto [status, message] = guarded(c, fill, [&](std::string& said) {
+    const Layouts layouts = layouts_of(c);
+    attest_problem forward = c.problem();
+    add_inputs(memory_, forward, layouts);
+    attest_backward_problem problem{};
+    problem.size = sizeof problem, problem.forward = &forward;
+    problem.d_out = c[Slot::d_out].view();
+    memory_.input("d_out", problem.d_out, layouts[Slot::d_out]);
+    const BackwardTerms& terms = manifest_.backward_terms;
+    if (terms.uses_out) problem.out = answers.out.view(), memory_.input("out", problem.out, MemoryLayout::row_major);
+    if (terms.uses_lse) problem.lse = answers.lse.view(), memory_.input("lse", problem.lse, MemoryLayout::row_major);
+    attest_gradients gradients{};
+    gradients.size = sizeof gradients;
+    for (const Gradient gradient : every_gradient) {
+      if (!terms.has(gradient)) continue;
+      attest_tensor& view = gradients.*members_of_gradients[static_cast<std::size_t>(gradient)];
+      view = output_view(output, c[slot_of(gradient)].shape());
+      memory_.output(name_of(gradient), view, MemoryLayout::row_major);
+    }
+    return invoke_in_place(functions_.backward, problem, gradients, said);
+  });
+  return {status, std::move(message), {}, {}};
 }
 
 /// What the output is filled with, by the case: half of the time with what a program's memory holds, for a kernel may
@@ -207,7 +246,7 @@ Reply FunctionKernel::run(const Case& given, std::optional<DType> asked, bool wa
   const Case& c = lays_out ? in_cache : given;
   const DType output = asked.value_or(c.dtype());
   const bool multihead = c.operation == Operation::multihead;
-  if (multihead ? !multihead_ : !attention_) {
+  if (multihead ? !functions_.multihead : !functions_.attention) {
     return {CallStatus::unsupported, fmt::format("has no {} entry", name_of(c.operation)), {}, {}};
   }
   want_lse = want_lse && !multihead;
@@ -249,18 +288,55 @@ Reply FunctionKernel::run(const Case& given, std::optional<DType> asked, bool wa
   return reply;
 }
 
-}  // namespace
-
-std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
-                                        MultiheadFunction multihead) {
-  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
-                                          std::move(multihead), GuardedMemory::Ends::open);
+Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DType output) {
+  if (!functions_.backward) return Kernel::backward(c, answers, output);
+  const auto [first, second] = fills_of(c);
+  Reply reply = call_backward(c, answers, output, first);
+  if (reply.status != CallStatus::ok) return reply;
+  int outputs = 0;
+  std::vector<Gradient> wanted;
+  for (const Gradient gradient : every_gradient) {
+    if (!manifest_.backward_terms.has(gradient)) continue;
+    wanted.push_back(gradient);
+    reply.gradients[static_cast<std::size_t>(gradient)] = memory_.copy_of(outputs++);
+  }
+  // As in run(): what holds both fills was left unwritten.
+  constexpr std::size_t most = std::size_t{1} << 20U;
+  std::vector<std::vector<std::int64_t>> suspects;
+  for (int which = 0; which < outputs; ++which) suspects.push_back(memory_.untouched(which, most));
+  if (std::ranges::all_of(suspects, [](const auto& one) { return one.empty(); })) return reply;
+  if (Reply again = call_backward(c, answers, output, second); again.status != CallStatus::ok) return again;
+  for (int which = 0; which < outputs; ++which) {
+    const auto at = static_cast<std::size_t>(which);
+    const std::vector<std::int64_t> still = memory_.untouched(which, most);
+    std::vector<std::int64_t> unwritten;
+    std::ranges::set_intersection(suspects[at], still, std::back_inserter(unwritten));
+    if (unwritten.empty()) continue;
+    const Tensor& tensor = reply.gradients[static_cast<std::size_t>(wanted[at])];
+    return {CallStatus::failed,
+            fmt::format("left {} of {} elements of {} {} unwritten, the first at flat index {}", unwritten.size(),
+                        tensor.elements(), name_of(wanted[at]), tensor.shape().to_string(), unwritten.front()),
+            {},
+            {}};
+  }
+  return reply;
 }
 
-std::unique_ptr<OutsideKernel> outside_kernel(std::string id, Manifest manifest, AttentionFunction attention,
-                                              MultiheadFunction multihead) {
-  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(attention),
-                                          std::move(multihead), GuardedMemory::Ends::faulting);
+}  // namespace
+
+std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, KernelFunctions functions) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(functions),
+                                          GuardedMemory::Ends::open);
+}
+std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
+                                        MultiheadFunction multihead) {
+  return function_kernel(std::move(id), std::move(manifest),
+                         KernelFunctions{std::move(attention), std::move(multihead), nullptr});
+}
+
+std::unique_ptr<OutsideKernel> outside_kernel(std::string id, Manifest manifest, KernelFunctions functions) {
+  return std::make_unique<FunctionKernel>(std::move(id), std::move(manifest), std::move(functions),
+                                          GuardedMemory::Ends::faulting);
 }
 
 std::optional<FaultPlace> place_of_fault(const void* address) noexcept {

@@ -18,7 +18,7 @@ class OutsideKernel : public Kernel {
   [[nodiscard]] virtual std::optional<std::string> late_change() const = 0;
 };
 [[nodiscard]] std::unique_ptr<OutsideKernel> outside_kernel(std::string id, Manifest manifest,
-                                                            AttentionFunction attention, MultiheadFunction multihead);
+                                                            KernelFunctions functions);
 
 /// Where an address lies from the tensors of the outside kernel called last. Async-signal-safe.
 [[nodiscard]] std::optional<FaultPlace> place_of_fault(const void* address) noexcept;

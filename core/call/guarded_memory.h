@@ -154,7 +154,7 @@ class GuardedMemory {
   [[nodiscard]] std::uint64_t digest_of_piece(std::size_t piece) const;
   [[nodiscard]] std::uint64_t digest_of_zone(std::size_t zone) const;
 
-  static constexpr std::size_t most_pieces = slot_count + 2;  ///< the inputs, out and lse
+  static constexpr std::size_t most_pieces = slot_count + 5;  ///< the inputs, out and lse, and the gradients
   static constexpr std::size_t most_faults = 16;              ///< pages of a call that are made accessible
   static constexpr std::size_t guard = 64;  ///< bytes before, between and behind the tensors, at least
   std::array<Piece, most_pieces> pieces_{};

@@ -141,6 +141,23 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
+Reply read_gradients(TensorFile file, const Case& c, DType output, const BackwardTerms& terms) {
+  Reply reply = read_status(file);
+  if (reply.status != CallStatus::ok) return reply;
+  for (auto& [name, tensor] : file.tensors) {
+    const auto gradient = named<Gradient>(name);
+    if (!gradient || !terms.has(*gradient))
+      return malformed(fmt::format("the reply holds a tensor named {}, which was not asked for", in_quotes(name)));
+    if (std::string wrong = why_wrong(name, tensor, output, c[slot_of(*gradient)].shape()); !wrong.empty())
+      return malformed(std::move(wrong));
+    reply.gradients[static_cast<std::size_t>(*gradient)] = std::move(tensor);
+  }
+  for (const Gradient gradient : every_gradient)
+    if (terms.has(gradient) && !reply.gradients[static_cast<std::size_t>(gradient)].present())
+      return malformed(fmt::format("the reply has no tensor named {}, and it was asked for", name_of(gradient)));
+  return reply;
+}
+
 /// Requests and answers of fewer bytes go through frames: making, opening and mapping two files takes as long.
 constexpr std::uint64_t least_shared = std::uint64_t{1} << 20U;
 
@@ -153,8 +170,11 @@ std::uint64_t most_reply(const Case& c, bool want_lse) {
   const Shape shape = c.out_shape();
   const auto out = static_cast<std::uint64_t>(shape.elements());
   const auto lse = want_lse ? static_cast<std::uint64_t>(shape[0] * shape[1] * shape[2]) : 0;
+  std::uint64_t gradients = 0;
+  for (const Gradient gradient : every_gradient)
+    if (asks_for_gradients(c)) gradients += static_cast<std::uint64_t>(c[slot_of(gradient)].elements());
   const std::uint64_t caches = c[Slot::k_new].present() ? c.k().bytes().size() + c.v().bytes().size() : 0;
-  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse) + caches);
+  return std::min<std::uint64_t>(max_frame, other_bytes + 2 * size_of(DType::f64) * (out + lse + gradients) + caches);
 }
 
 /// Of a manifest that whoever reads it next may refuse.
@@ -196,7 +216,10 @@ class ExecCarrier final : public Carrier {
     }
   }
 
-  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
+  [[nodiscard]] Reply call(const Case& c, const Wanted& wanted, Clock::time_point until) override {
+    if (wanted.backward != nullptr) return call_backward(c, wanted.output, *wanted.backward, until);
+    const DType output = wanted.output;
+    const bool want_lse = wanted.lse;
     const Provenance said = said_in_request(c, output, want_lse);
     // A reply with caches comes as a frame.
     if (shares_memory_ && !c[Slot::k_new].present()) {
@@ -223,6 +246,25 @@ class ExecCarrier final : public Carrier {
   [[nodiscard]] bool is_stopped() const override { return child_.is_stopped(); }
 
  private:
+  /// Always a frame: of what a backward pass returns there is as much as of what it is given.
+  Reply call_backward(const Case& c, DType output, const Wanted::Backward& backward, Clock::time_point until) {
+    Provenance said = said_in_request(c, output, /*want_lse=*/false);
+    std::string& want = said.others["want"];
+    for (const Gradient gradient : every_gradient)
+      if (backward.terms.has(gradient)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
+    std::vector<std::pair<std::string, const Tensor*>> answers;
+    if (backward.terms.uses_out) answers.emplace_back("out", &backward.answers.out);
+    if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.answers.lse);
+    const CasePieces request = pieces_of(c, said, answers);
+    if (request.size() > max_frame)
+      return {CallStatus::unsupported,
+              fmt::format("the request has {} bytes; a frame holds 1 GiB", request.size()),
+              {},
+              {}};
+    return exchange(request.joined(), c, /*want_lse=*/false, until,
+                    [&](TensorFile file) { return read_gradients(std::move(file), c, output, backward.terms); });
+  }
+
   Exchange exchange_in_turn(const std::string& frame, Clock::time_point until, std::uint64_t most) {
     begun_ = {};
     if (!turns_ || !turns_->are_taken) return channel_.exchange(frame, until, most);

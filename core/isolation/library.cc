@@ -43,9 +43,9 @@ GuardedPages& message_pages() {
 }
 
 /// An entry of the library as the function that a kernel over functions takes.
-template <class Packed>
-auto adapted(int (*entry)(const Packed*, attest_result*, char*, size_t)) {
-  return [entry](const Packed& problem, attest_result& result, std::string& message) {
+template <class Packed, class Result>
+auto adapted(int (*entry)(const Packed*, Result*, char*, size_t)) {
+  return [entry](const Packed& problem, Result& result, std::string& message) {
     GuardedPages& pages = message_pages();
     pages.resize(message_bytes);
     char* const text = reinterpret_cast<char*>(pages.end() - message_bytes);
@@ -130,6 +130,11 @@ class InProcessKernel final : public ForwardingKernel {
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
     return ForwardingKernel::run(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse);
   }
+  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+    std::unique_lock<std::mutex> lock;
+    if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
+    return ForwardingKernel::backward(c, answers, output);
+  }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<InProcessKernel>(inner().clone(), finding_, one_at_a_time_);
   }
@@ -155,9 +160,11 @@ Library load_library(const std::filesystem::path& file) {
   const char* (*manifest)() = nullptr;
   int (*attention)(const attest_problem*, attest_result*, char*, size_t) = nullptr;
   int (*multihead)(const attest_multihead_problem*, attest_result*, char*, size_t) = nullptr;
+  int (*backward)(const attest_backward_problem*, attest_gradients*, char*, size_t) = nullptr;
   find("attest_kernel_manifest", manifest);
   find("attest_kernel_attention", attention);
   find("attest_kernel_multihead", multihead);
+  find("attest_kernel_attention_backward", backward);
   if (manifest == nullptr) {
     throw KernelLoadError(
         "it does not export attest_kernel_manifest; a kernel includes <attest/kernel.h> and exports "
@@ -173,8 +180,9 @@ Library load_library(const std::filesystem::path& file) {
   library.manifest = manifest_text(manifest());
   enter(Stage::between_calls);
   if (library.finding.empty()) library.finding = finding_of("as it was asked for its manifest", watch.changes());
-  if (attention != nullptr) library.attention = adapted(attention);
-  if (multihead != nullptr) library.multihead = adapted(multihead);
+  if (attention != nullptr) library.functions.attention = adapted(attention);
+  if (multihead != nullptr) library.functions.multihead = adapted(multihead);
+  if (backward != nullptr) library.functions.backward = adapted(backward);
   return library;
 }
 
@@ -182,7 +190,7 @@ std::unique_ptr<Kernel> library_in_process(const std::string& id, const std::fil
   try {
     Library library = load_library(file);
     Manifest manifest = parse_manifest(library.manifest, "its manifest");
-    const auto made = [&] { return outside_kernel(id, manifest, library.attention, library.multihead); };
+    const auto made = [&] { return outside_kernel(id, manifest, library.functions); };
     if (!nlohmann::json::parse(library.manifest).contains("operations")) {
       const DType dtype = manifest.dtypes.front();
       manifest.multihead = made()->run(smallest_multihead(dtype), dtype, false).status == CallStatus::ok;

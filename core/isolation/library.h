@@ -17,9 +17,8 @@ namespace attest::process {
 
 /// The functions of a loaded library; it is never unloaded, as kernels may leave threads behind.
 struct Library {
-  std::string manifest;  ///< JSON as it was given, not yet parsed
-  AttentionFunction attention;
-  MultiheadFunction multihead;  ///< each empty where it is not exported, not both
+  std::string manifest;       ///< JSON as it was given, not yet parsed
+  KernelFunctions functions;  ///< each empty where it is not exported, not both attention and multihead
   /// What it did to the floating-point environment while it was loaded and asked for its manifest; empty: nothing. The
   /// environment is as it was before.
   std::string finding;

@@ -52,9 +52,11 @@ class LibraryCarrier final : public Carrier {
     return {CallStatus::ok, std::move(answer.text), std::move(answer.finding)};
   }
 
-  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) override {
+  [[nodiscard]] Reply call(const Case& c, const Wanted& wanted, Clock::time_point until) override {
+    const bool want_lse = wanted.lse, backward = wanted.backward != nullptr;
     SharedRequest request;
     request.prefix.kind = SharedKind::call;
+    request.backward = backward ? 1 : 0;
     request.operation = static_cast<std::int32_t>(c.operation);
     request.scalars = argument_values(c);
     request.layouts = layouts_of(c);
@@ -64,17 +66,37 @@ class LibraryCarrier final : public Carrier {
       if (c.tensors[i].present()) request.inputs[i] = place(c.tensors[i].dtype(), c.tensors[i].shape(), end);
     }
     const Shape shape = c.out_shape();
-    request.out = place(output, shape, end);
-    if (want_lse) request.lse = place(DType::f64, {shape[0], shape[1], shape[2]}, end);
+    const auto put = [&](const Tensor& tensor, SharedTensor& to) {
+      if (tensor.present()) to = place(tensor.dtype(), tensor.shape(), end);
+    };
+    if (backward) {
+      request.out.dtype = static_cast<std::int32_t>(wanted.output);
+      put(wanted.backward->answers.out, request.answer_out), put(wanted.backward->answers.lse, request.answer_lse);
+      for (const Gradient gradient : every_gradient)
+        if (wanted.backward->terms.has(gradient))
+          request.gradients[static_cast<std::size_t>(gradient)] =
+              place(wanted.output, c[slot_of(gradient)].shape(), end);
+    } else {
+      request.out = place(wanted.output, shape, end);
+      if (want_lse) request.lse = place(DType::f64, {shape[0], shape[1], shape[2]}, end);
+    }
     if (std::string trouble = make_room(end); !trouble.empty()) return {CallStatus::unsupported, trouble, {}, {}};
     request.memory_bytes = memory_.bytes();
-    for (std::size_t i = 0; i < c.tensors.size(); ++i) {
-      const auto bytes = c.tensors[i].bytes();
-      if (!bytes.empty()) std::memcpy(memory_.data() + request.inputs[i].offset, bytes.data(), bytes.size());
+    const auto copy = [&](const Tensor& tensor, const SharedTensor& to) {
+      const auto bytes = tensor.bytes();
+      if (!bytes.empty()) std::memcpy(memory_.data() + to.offset, bytes.data(), bytes.size());
+    };
+    for (std::size_t i = 0; i < c.tensors.size(); ++i) copy(c.tensors[i], request.inputs[i]);
+    if (backward) {
+      copy(wanted.backward->answers.out, request.answer_out);
+      copy(wanted.backward->answers.lse, request.answer_lse);
     }
     Answer answer = ask(request, until);
     Reply reply{answer.status, std::move(answer.text), {}, {}};
     if (reply.status != CallStatus::ok) return reply;
+    for (std::size_t i = 0; i < reply.gradients.size(); ++i)
+      if (request.gradients[i].dtype >= 0) reply.gradients[i] = taken(request.gradients[i]);
+    if (backward) return reply;
     reply.out = taken(request.out);
     if (want_lse) reply.lse = taken(request.lse);
     return reply;

@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "core/problem/fields.h"
+#include "core/problem/gradient.h"
 #include "core/problem/memory.h"
 
 namespace attest::process {
 
 inline constexpr std::uint32_t shared_magic = 0x54544141;  // "AATT"
-inline constexpr std::uint16_t shared_version = 3;
+inline constexpr std::uint16_t shared_version = 4;
 inline constexpr int control_descriptor = 3, memory_descriptor = 4;
 /// Longest text of a reply: a message or a manifest.
 inline constexpr std::size_t max_text = 96 * 1024;
@@ -44,12 +45,14 @@ struct SharedRequest {
   SharedPrefix prefix{.size = sizeof(SharedRequest)};
   std::uint64_t memory_bytes = 0;  ///< length of the shared file now
   std::int32_t operation = 0;      ///< Operation
-  std::int32_t reserved = 0;
+  std::int32_t backward = 0;       ///< 1: a backward pass, whose gradients' dtype is that of `out`
   ArgumentValues scalars{};
   std::array<SharedTensor, slot_count> inputs{};
-  SharedTensor out{}, lse{};  ///< room for the answer; lse absent: not wanted
-  Layouts layouts{};          ///< for the memory that the kernel is given
-  std::int64_t edge = 0;      ///< Edge, of the same memory
+  SharedTensor out{}, lse{};                             ///< room for the answer; lse absent: not wanted
+  SharedTensor answer_out{}, answer_lse{};               ///< of a backward pass: what the forward pass returned
+  std::array<SharedTensor, gradient_count> gradients{};  ///< and room for its own; absent: not wanted
+  Layouts layouts{};                                     ///< for the memory that the kernel is given
+  std::int64_t edge = 0;                                 ///< Edge, of the same memory
 };
 
 /// `text_bytes` of message or manifest follow it in the packet, then `finding_bytes`.

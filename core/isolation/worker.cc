@@ -33,9 +33,13 @@ class WorkerKernel final : public Kernel {
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
   using Kernel::run;
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
-    Reply reply = worker_->call(c, output.value_or(c.dtype()), want_lse);
+    Reply reply = worker_->call(c, {.output = output.value_or(c.dtype()), .lse = want_lse});
     if (reply.status == CallStatus::ok) PaddingRows(manifest_, c).clear(reply);
     return reply;
+  }
+  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+    const Wanted::Backward given{answers, manifest_.backward_terms};
+    return worker_->call(c, {.output = output, .backward = &given});
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<WorkerKernel>(worker_->twin(), manifest_);
@@ -182,10 +186,10 @@ std::optional<Reply> Worker::restart() {
 }
 
 /// One reply of a running process, waited for as long as the kernel's pace says.
-Reply Worker::timed(const Case& c, DType output, bool want_lse) {
+Reply Worker::timed(const Case& c, const Wanted& wanted) {
   const std::chrono::milliseconds limit = pace_->limit_of(c);
   const Clock::time_point start = Clock::now();
-  Reply reply = carrier_->call(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse, start + limit);
+  Reply reply = carrier_->call(is_in_cache(c) ? laid_out_in_cache(c) : c, wanted, start + limit);
   const Clock::duration took = Clock::now() - carrier_->begun(start);
   if (reply.status == CallStatus::ok) pace_->answered(c, took);
   const bool stopped = reply.status == CallStatus::timed_out && carrier_->is_stopped();
@@ -199,14 +203,14 @@ Reply Worker::timed(const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
-Reply Worker::call(const Case& c, DType output, bool want_lse) {
+Reply Worker::call(const Case& c, const Wanted& wanted) {
   if (std::string why = pace_->why_not_asked(c); !why.empty()) return {CallStatus::too_slow, std::move(why), {}, {}};
   if (!carrier_) {
     if (auto trouble = restart()) return *std::move(trouble);
   }
   Reply reply;
   try {
-    reply = timed(c, output, want_lse);
+    reply = timed(c, wanted);
   } catch (const std::bad_alloc&) {
     // Our own memory ran out, perhaps in the middle of a reply: what the process would send next answers nothing.
     static_cast<void>(carrier_->end(Clock::time_point::min()));

@@ -17,6 +17,18 @@
 
 namespace attest::process {
 
+/// What a call is for.
+struct Wanted {
+  /// Of a backward pass: what it is given, and which gradients it returns.
+  struct Backward {
+    const ForwardAnswers& answers;
+    const BackwardTerms& terms;
+  };
+  DType output;
+  bool lse = false;
+  const Backward* backward = nullptr;  ///< nullptr: a forward pass
+};
+
 /// One started process and the way messages reach it: frames over its standard input and output, or shared memory.
 /// After a call that ended died or timed_out, or malformed with is_in_step() false, only end() may follow.
 class Carrier {
@@ -26,7 +38,7 @@ class Carrier {
   /// loaded (Kernel::load_finding).
   [[nodiscard]] virtual Exchange manifest(Clock::time_point until) = 0;
   /// Puts one case to the kernel.
-  [[nodiscard]] virtual Reply call(const Case& c, DType output, bool want_lse, Clock::time_point until) = 0;
+  [[nodiscard]] virtual Reply call(const Case& c, const Wanted& wanted, Clock::time_point until) = 0;
   /// When the last call's time began, where that was after its `start`: it may have waited for its turn.
   [[nodiscard]] virtual Clock::time_point begun(Clock::time_point start) const { return start; }
   /// Ends the process: asks it to, waits until `until`, kills its group. How it ended (see Child::end).
@@ -71,7 +83,7 @@ class Worker {
   /// how it failed and the last line of its standard error.
   [[nodiscard]] std::string first_manifest();
   /// One call. Starts the process if there is none; never throws for what the kernel does. UsageError as launch().
-  [[nodiscard]] Reply call(const Case& c, DType output, bool want_lse);
+  [[nodiscard]] Reply call(const Case& c, const Wanted& wanted);
 
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] const std::string& load_finding() const { return load_finding_; }
@@ -79,7 +91,7 @@ class Worker {
 
  private:
   [[nodiscard]] std::optional<Reply> restart();
-  [[nodiscard]] Reply timed(const Case& c, DType output, bool want_lse);
+  [[nodiscard]] Reply timed(const Case& c, const Wanted& wanted);
   void settle(CallStatus& status, std::string& message, std::chrono::milliseconds limit);
   void name_memory_limit(CallStatus status, std::string& message) const;
   void note_what_was_printed() const;

@@ -58,6 +58,15 @@ Shape shape_of(const SharedTensor& t) {
   return Shape(std::span(t.shape).first(static_cast<std::size_t>(t.rank)));
 }
 
+/// A tensor, copied out of the shared memory; absent where that one is.
+Tensor taken(const SharedTensor& from, const std::byte* memory) {
+  if (from.dtype < 0) return {};
+  Tensor tensor(static_cast<DType>(from.dtype), shape_of(from));
+  const auto bytes = tensor.bytes();
+  if (!bytes.empty()) std::memcpy(bytes.data(), memory + from.offset, bytes.size());
+  return tensor;
+}
+
 /// The case a request describes, copied out of the shared memory.
 Case case_of(const SharedRequest& request, const std::byte* memory) {
   Case c;
@@ -65,13 +74,7 @@ Case case_of(const SharedRequest& request, const std::byte* memory) {
   set_arguments(c, request.scalars);
   set_layouts(c, request.layouts);
   set_edge(c, static_cast<Edge>(request.edge));
-  for (std::size_t i = 0; i < c.tensors.size(); ++i) {
-    const SharedTensor& from = request.inputs[i];
-    if (from.dtype < 0) continue;
-    c.tensors[i] = Tensor(static_cast<DType>(from.dtype), shape_of(from));
-    const auto bytes = c.tensors[i].bytes();
-    if (!bytes.empty()) std::memcpy(bytes.data(), memory + from.offset, bytes.size());
-  }
+  for (std::size_t i = 0; i < c.tensors.size(); ++i) c.tensors[i] = taken(request.inputs[i], memory);
   return c;
 }
 
@@ -105,11 +108,11 @@ class Handlers {
 };
 
 /// The entry, behind which handlers are as they were.
-template <class Packed>
-std::function<int(const Packed&, attest_result&, std::string&)> with_handlers_kept(
-    std::function<int(const Packed&, attest_result&, std::string&)> entry) {
+template <class Packed, class Result>
+std::function<int(const Packed&, Result&, std::string&)> with_handlers_kept(
+    std::function<int(const Packed&, Result&, std::string&)> entry) {
   if (!entry) return entry;
-  return [entry = std::move(entry)](const Packed& problem, attest_result& result, std::string& message) {
+  return [entry = std::move(entry)](const Packed& problem, Result& result, std::string& message) {
     const Handlers kept;
     return entry(problem, result, message);
   };
@@ -138,7 +141,11 @@ Farewell serve(Kernel& kernel, const Library& library, bool enclosed) {
     try {
       const Case c = case_of(request, memory.data());
       enter(Stage::call);
-      reply = kernel.run(c, static_cast<DType>(request.out.dtype), want_lse);
+      const auto output = static_cast<DType>(request.out.dtype);
+      reply = request.backward != 0
+                  ? kernel.backward(
+                        c, {taken(request.answer_out, memory.data()), taken(request.answer_lse, memory.data())}, output)
+                  : kernel.run(c, output, want_lse);
       enter(Stage::between_calls);
     } catch (const std::bad_alloc&) {
       reply = {CallStatus::failed, "out of memory before the call: what earlier calls took is still held", {}, {}};
@@ -147,7 +154,10 @@ Farewell serve(Kernel& kernel, const Library& library, bool enclosed) {
     if (::getpid() != own) ::_exit(0);
     if (enclosed && reply.status == CallStatus::ok && has_children())
       reply = {CallStatus::failed, "left a process behind its call", {}, {}};
-    if (reply.status == CallStatus::ok) {
+    if (reply.status == CallStatus::ok && request.backward != 0) {
+      for (std::size_t i = 0; i < reply.gradients.size(); ++i)
+        if (reply.gradients[i].present()) put(reply.gradients[i], request.gradients[i], memory.data());
+    } else if (reply.status == CallStatus::ok) {
       put(reply.out, request.out, memory.data());
       if (want_lse) put(reply.lse, request.lse, memory.data());
     }
@@ -195,11 +205,12 @@ int worker_main(int argc, char** argv, bool enclosed) {
   try {
     library = load_library(argv[2]);
     if (enclosed) {
-      library.attention = with_handlers_kept(std::move(library.attention));
-      library.multihead = with_handlers_kept(std::move(library.multihead));
+      KernelFunctions& functions = library.functions;
+      functions.attention = with_handlers_kept(std::move(functions.attention));
+      functions.multihead = with_handlers_kept(std::move(functions.multihead));
+      functions.backward = with_handlers_kept(std::move(functions.backward));
     }
-    kernel =
-        outside_kernel(argv[2], parse_manifest(library.manifest, "its manifest"), library.attention, library.multihead);
+    kernel = outside_kernel(argv[2], parse_manifest(library.manifest, "its manifest"), library.functions);
   } catch (const std::exception& exception) {
     refuse(exception.what());
     return 3;

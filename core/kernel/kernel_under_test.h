@@ -4,6 +4,7 @@
 
 #include <attest/kernel.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +19,7 @@
 #include "core/kernel/manifest.h"
 #include "core/kernel/values.h"
 #include "core/problem/case.h"
+#include "core/problem/gradient.h"
 #include "core/support/words.h"
 #include "core/value/tensor.h"
 
@@ -54,6 +56,9 @@ struct Reply {
   std::string message;
   Values out;
   Values lse;
+  /// Of a backward pass, by Gradient, each in its argument's shape; absent where the kernel returns none. It has no out
+  /// and no lse.
+  std::array<Tensor, gradient_count> gradients{};
 };
 
 struct Walls;  // isolation/walls/walls.h
@@ -95,6 +100,10 @@ class Kernel {
   [[nodiscard]] virtual Reply run(const Case& c, std::optional<DType> output, bool want_lse) = 0;
   /// The output alone, but for a kernel that requires its lse to be asked for.
   [[nodiscard]] Reply run(const Case& c);
+  /// The backward pass of a valid case that asks for gradients, given what run() answered to its forward pass. In the
+  /// case's dtype, or `output`. As run(), it never throws for what the kernel does. `unsupported` of a kernel that has
+  /// none.
+  [[nodiscard]] virtual Reply backward(const Case& c, const ForwardAnswers& answers, DType output);
   /// Decimal digits of the kernel's own numbers where it computes on a scalar wider than every dtype; else 0.
   [[nodiscard]] virtual unsigned digits() const { return 0; }
   /// Whether it does, at which every case takes its time.
@@ -114,6 +123,14 @@ class Kernel {
 /// A case whose operation has no function here is `unsupported`. Clones copy the functions, which must not share state.
 using AttentionFunction = std::function<int(const attest_problem&, attest_result&, std::string& message)>;
 using MultiheadFunction = std::function<int(const attest_multihead_problem&, attest_result&, std::string& message)>;
+using BackwardFunction = std::function<int(const attest_backward_problem&, attest_gradients&, std::string& message)>;
+/// The functions of a kernel; one that is null it has not.
+struct KernelFunctions {
+  AttentionFunction attention;
+  MultiheadFunction multihead;
+  BackwardFunction backward;
+};
+[[nodiscard]] std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, KernelFunctions functions);
 [[nodiscard]] std::unique_ptr<Kernel> function_kernel(std::string id, Manifest manifest, AttentionFunction attention,
                                                       MultiheadFunction multihead = nullptr);
 

@@ -76,6 +76,14 @@ const Arithmetic* Arithmetics::find(const Problem& problem) const {
   return &found->second;
 }
 
+BackwardArithmetic Manifest::backward_arithmetic_for(const Problem& problem) const {
+  const auto stated = arithmetic.backward.find(problem.dtype());
+  BackwardArithmetic a =
+      stated != arithmetic.backward.end() ? stated->second : universal_backward_arithmetic(arithmetic_for(problem));
+  a.weights_from = backward_terms.weights, a.delta = backward_terms.delta;
+  return a;
+}
+
 const Arithmetic& Manifest::arithmetic_for(const Problem& problem) const {
   if (const Arithmetic* const found = arithmetic.find(problem)) return *found;
   throw std::out_of_range("the manifest does not list the problem's dtype");

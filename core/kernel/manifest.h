@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "core/kernel/arithmetic.h"
+#include "core/kernel/backward_arithmetic.h"
 #include "core/problem/case.h"
 #include "core/problem/fully_masked_row.h"
+#include "core/problem/gradient.h"
 #include "core/problem/selection.h"
 #include "core/problem/shape_class.h"
 #include "core/support/words.h"
@@ -144,6 +146,31 @@ struct KvDtypes {
   [[nodiscard]] bool operator==(const KvDtypes&) const = default;
 };
 
+/// What a backward pass makes of a row that sees no key.
+enum class MaskedGradient {
+  undeclared,  ///< no problem with such a row is sent
+  zero,        ///< nothing, and its own dq is 0
+  nan,         ///< nothing, and its own dq is NaN
+};
+template <>
+struct Words<MaskedGradient> {
+  static constexpr std::array<std::string_view, 3> names{"undeclared", "zero", "nan"};
+};
+
+/// What a kernel says of its backward pass.
+struct BackwardTerms {
+  bool dq = true, dk = true, dv = true;   ///< the gradients that it returns
+  bool uses_out = true, uses_lse = true;  ///< what it is given of its forward pass
+  MaskedGradient masked_row = MaskedGradient::undeclared;
+  WeightsFrom weights = WeightsFrom::lse;
+  DeltaFrom delta = DeltaFrom::unstated;
+  std::vector<Claim> claims;  ///< as Manifest::claims, of gradients
+  [[nodiscard]] bool has(Gradient gradient) const {
+    return gradient == Gradient::q ? dq : gradient == Gradient::k ? dk : dv;
+  }
+  [[nodiscard]] bool operator==(const BackwardTerms&) const = default;
+};
+
 /// An arithmetic of some shapes: a path of its own, as kernels have for a few queries or a wide head.
 struct ArithmeticPath {
   ExtentRange queries{0, any_extent}, keys{0, any_extent}, head_dim{1, any_extent};  ///< all three must hold
@@ -159,6 +186,7 @@ struct ArithmeticPath {
 struct Arithmetics {
   std::map<DType, Arithmetic> usual;
   std::map<DType, std::vector<ArithmeticPath>> paths;  ///< of a problem that takes several the first one counts
+  std::map<DType, BackwardArithmetic> backward;        ///< of kernels with a backward pass; universal where not stated
 
   /// That of one of the dtypes outside of its paths; throws std::out_of_range for any other.
   [[nodiscard]] const Arithmetic& usual_for(DType dtype) const { return usual.at(dtype); }
@@ -181,6 +209,8 @@ struct Manifest {
   bool any_scale = true;   ///< false: "inv-sqrt-dk" only
   bool attention = true;   ///< has the attention entry ("operations")
   bool multihead = false;  ///< has the multihead entry
+  bool backward = false;   ///< has the backward entry
+  BackwardTerms backward_terms;
   bool additive_masks = true;
   bool bool_masks = true;
   std::vector<DType> mask_dtypes;  ///< additive masks in formats other than q's
@@ -225,6 +255,8 @@ struct Manifest {
   [[nodiscard]] bool claims_to(Claim claim) const;
   /// The arithmetic of a problem in one of `dtypes`; throws std::out_of_range for any other.
   [[nodiscard]] const Arithmetic& arithmetic_for(const Problem& problem) const;
+  /// That of its backward pass in one of `dtypes`.
+  [[nodiscard]] BackwardArithmetic backward_arithmetic_for(const Problem& problem) const;
   [[nodiscard]] bool operator==(const Manifest&) const = default;
 };
 

@@ -44,8 +44,9 @@ constexpr WholeNumbers roundings{1, 64};
 constexpr std::array<std::string_view, 2> scales{"any", "inv-sqrt-dk"}, value_dims{"any", "head_dim"},
     model_dims{"any", "heads*head_dim"}, merges{"sequential", "pairwise"}, masks{"additive", "bool"},
     table_tails{"valid", "any"}, lse_of_sinks{"with", "without"}, masks_of_dropout{"given", "own"},
-    blocks_of_descale{"listed", "any"}, lse_of_slopes{"definition", "column"};
-constexpr std::array<std::string_view, 3> tensors_of_descale{"q", "k", "v"};
+    blocks_of_descale{"listed", "any"}, lse_of_slopes{"definition", "column"}, uses_of_backward{"out", "lse"};
+constexpr std::array<std::string_view, 3> tensors_of_descale{"q", "k", "v"},
+    operations{"attention", "multihead", "attention_backward"};
 /// All but bool, the last one.
 constexpr Names dtypes = std::span(Words<DType>::names).first<6>();
 
@@ -309,6 +310,21 @@ void tell_arithmetic(auto& io, auto& a) {
   io("division_roundings", a.division_roundings, roundings);
 }
 
+void tell_backward_arithmetic(auto& io, auto& a) {
+  io("dot", a.dot);
+  io("accumulate", a.accumulate);
+  io.object("stored", [&](auto& stored) {
+    stored("weights", a.weights);
+    stored("dp", a.of_weights);
+    stored("ds", a.of_scores);
+  });
+  io("rounded_weights_in_ds", a.rounded_weights_in_scores);
+  io("delta_in_sum", a.delta_in_sum);
+  io("scale_before_rounding", a.scale_before_rounding);
+  io("late_dropout", a.late_dropout);
+  io("group_partials", a.group_partials);
+}
+
 /// "64", ">=64", "<64", "64..128", of numbers from `least` on.
 std::string text_of(const ExtentRange& range, std::int64_t least) {
   if (range.least == range.most) return fmt::format("{}", range.least);
@@ -390,6 +406,13 @@ void read_arithmetic(const json& value, const std::string& where, DType dtype, A
   const JsonObject object(value, where, arithmetic_keys());
   Arithmetic& usual = all.usual[dtype] = universal_arithmetic(dtype, dtype);
   read_over(object, usual);
+  if (const json* backward = object.find("backward")) {
+    BackwardArithmetic& a = all.backward[dtype] = universal_backward_arithmetic(usual);
+    const JsonObject inner(*backward, object.path("backward"),
+                           keys_told_by([&](auto& io) { tell_backward_arithmetic(io, a); }));
+    Reader io(inner);
+    tell_backward_arithmetic(io, a);
+  }
   const json* paths = object.find("paths");
   if (paths == nullptr) return;
   if (!paths->is_array()) object.refuse("paths", "it must be an array of objects with \"when\"");
@@ -421,6 +444,11 @@ ordered_json arithmetics_json(const Arithmetics& all) {
   ordered_json by_name;
   for (const auto& [dtype, usual] : all.usual) {
     ordered_json& one = by_name[std::string(name_of(dtype))] = json_of(usual);
+    if (const auto backward = all.backward.find(dtype); backward != all.backward.end()) {
+      Writer io;
+      tell_backward_arithmetic(io, backward->second);
+      one["backward"] = io.json();
+    }
     const auto paths = all.paths.find(dtype);
     if (paths == all.paths.end()) continue;
     for (const ArithmeticPath& path : paths->second) {
@@ -862,6 +890,36 @@ void read_lse_convention(const JsonObject& object, std::string_view key, Manifes
     inner.refuse("alibi", "\"variants\" lists no \"alibi\"");
 }
 
+void tell_backward(auto& io, auto& terms) {
+  io.flags("gradients", Words<Gradient>::names, terms.dq, terms.dk, terms.dv);
+  io.require(terms.dq || terms.dk || terms.dv, "gradients", R"(it must list "dq", "dk" or "dv")");
+  io.flags("uses", uses_of_backward, terms.uses_out, terms.uses_lse);
+  io.if_stated(terms.masked_row != MaskedGradient::undeclared, "masked_row", terms.masked_row);
+  io("weights", terms.weights);
+  io.if_stated(terms.delta != DeltaFrom::unstated, "delta", terms.delta);
+  io("claims", terms.claims);
+  io.require(terms.weights != WeightsFrom::lse || terms.uses_lse, "uses",
+             R"("weights": "lse" are made of a log-sum-exp; list "lse")");
+  io.require(terms.delta != DeltaFrom::out || terms.uses_out, "uses",
+             R"("delta": "out" is made of an output; list "out")");
+}
+
+ordered_json backward_json(const Manifest& m) {
+  if (!m.backward) return nullptr;
+  Writer io;
+  tell_backward(io, m.backward_terms);
+  return io.json();
+}
+
+void read_backward(const JsonObject& object, std::string_view key, Manifest& m) {
+  if (!m.backward)
+    object.refuse(key, R"(it says what a backward pass does, and "operations" do not list "attention_backward")");
+  const JsonObject inner(*object.find(key), object.path(key),
+                         keys_told_by([&](auto& io) { tell_backward(io, m.backward_terms); }));
+  Reader io(inner);
+  tell_backward(io, m.backward_terms);
+}
+
 void tell_manifest(auto& io, auto& m) {
   constexpr std::string_view one = "it must list at least one";
   io("name", m.name);
@@ -870,7 +928,7 @@ void tell_manifest(auto& io, auto& m) {
   io.if_stated(!m.source.empty(), "source", m.source);
   io.require(m.source.empty() || source_place(m.source), "source", source_rule);
   io.by("abi", m, [](const auto&) { return ATTEST_ABI; }, [](const auto&...) {});
-  io.flags("operations", Words<Operation>::names, m.attention, m.multihead);
+  io.flags("operations", operations, m.attention, m.multihead, m.backward);
   io.require(m.attention || m.multihead, "operations", one);
   io("dtypes", m.dtypes);
   io.require(!m.dtypes.empty(), "dtypes", one);
@@ -898,6 +956,10 @@ void tell_manifest(auto& io, auto& m) {
   io.by("variants", m, variants_json, read_variants);
   io.require(m.attention || m.variants.empty(), "variants", "only \"operations\" with \"attention\" have them");
   io.by("lse_convention", m, lse_convention_json, read_lse_convention);
+  io.by("backward", m, backward_json, read_backward);
+  io.require(!m.backward || m.attention, "operations", "a backward pass is that of \"attention\"; list both");
+  io.require(!m.backward || m.lse, "operations",
+             "gradients are judged beside the log-sum-exp that the forward pass returned; state \"lse\": true");
   tell_features(io, m);
   io.by("tiles", m, tiles_json, read_tiles);
 }
@@ -942,6 +1004,7 @@ std::vector<std::string_view> arithmetic_keys() {
   Arithmetic a;
   std::vector<std::string_view> keys = keys_told_by([&](auto& io) { tell_arithmetic(io, a); });
   keys.emplace_back("paths");
+  keys.emplace_back("backward");
   return keys;
 }
 

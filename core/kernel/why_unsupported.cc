@@ -11,6 +11,7 @@
 #include "core/kernel/manifest.h"
 #include "core/problem/descale.h"
 #include "core/problem/fields.h"
+#include "core/problem/gradient.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
@@ -112,6 +113,8 @@ std::string why_kv_dtypes(const Manifest& m, const Case& c) {
 
 /// What only one of the operations can miss.
 std::string why_operation(const Manifest& m, const Case& c, const Sizes& s) {
+  if (asks_for_gradients(c) && !m.backward)
+    return "asks for gradients; the manifest's operations do not list attention_backward";
   if (c.operation == Operation::attention) {
     if (std::string reason = why_kv_dtypes(m, c); !reason.empty()) return reason;
     if (allows_heads(m, s.heads, s.kv_heads)) return {};

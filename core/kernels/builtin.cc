@@ -32,6 +32,11 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.strides = true;
   manifest.lse = true;
   manifest.multihead = true;
+  if (kernel.backward.run != nullptr) {
+    manifest.backward = true;
+    manifest.backward_terms = kernel.backward.terms;
+    for (const DType dtype : formats) manifest.arithmetic.backward.emplace(dtype, kernel.backward.arithmetic(dtype));
+  }
   return manifest;
 }
 
@@ -87,12 +92,12 @@ KernelEntry entry_of(const BuiltinKernel& kernel) {
   entry.make = [id = entry.id, kernel] {
     return with_lse_of_contract(function_kernel(
         id, manifest_of(kernel),
-        [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
-          return run_builtin(kernel, problem, result, message);
-        },
-        [kernel](const attest_multihead_problem& problem, attest_result& result, std::string& message) {
-          return run_builtin_multihead(kernel, problem, result, message);
-        }));
+        {.attention = [kernel](const attest_problem& problem, attest_result& result,
+                               std::string& message) { return run_builtin(kernel, problem, result, message); },
+         .multihead = [kernel](
+                          const attest_multihead_problem& problem, attest_result& result,
+                          std::string& message) { return run_builtin_multihead(kernel, problem, result, message); },
+         .backward = kernel.backward.run}));
   };
   return entry;
 }

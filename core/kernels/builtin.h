@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/kernels/backward.h"
 #include "core/kernels/row.h"
 
 namespace attest {
@@ -35,6 +36,7 @@ struct BuiltinKernel {
   DropoutPlace dropout = DropoutPlace::output;         ///< where it divides by 1 - p
   SlopeForm slopes = SlopeForm::distance;              ///< what a slope adds to a score under a causal form
   bool lse_of_columns = false;                         ///< its log-sum-exp is that of the column form
+  BuiltinBackward backward{};                          ///< none where it has no `run`
 };
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,

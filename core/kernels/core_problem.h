@@ -10,6 +10,7 @@
 #include "core/call/gathered_keys.h"
 #include "core/call/row_factors.h"
 #include "core/definition/attention.h"
+#include "core/definition/gradients.h"
 #include "core/definition/multihead.h"
 #include "core/kernel/formal.h"
 #include "core/scalars/every_scalar.h"

@@ -68,7 +68,8 @@ BuiltinKernel flash_kernel() {
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::zero,
       .rows = {flash<F64>, flash<F32>, flash<F16>, flash<BF16>},
-      .slopes = SlopeForm::column};
+      .slopes = SlopeForm::column,
+      .backward = backward_from_lse()};
 }
 
 }  // namespace attest

@@ -76,7 +76,7 @@ std::unique_ptr<Kernel> kernel_of(std::unique_ptr<Worker> worker, const std::str
   if (outside == Outside::program && manifest.strides) manifest.far_strides = false;
   if (!nlohmann::json::parse(json).contains("operations")) {
     const DType dtype = manifest.dtypes.front();
-    manifest.multihead = worker->call(process::smallest_multihead(dtype), dtype, false).status == CallStatus::ok;
+    manifest.multihead = worker->call(process::smallest_multihead(dtype), {.output = dtype}).status == CallStatus::ok;
   }
   return with_lse_of_contract(process::worker_kernel(std::move(worker), std::move(manifest)));
 }

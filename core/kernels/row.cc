@@ -143,9 +143,21 @@ void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64
 
 }  // namespace
 
+namespace {
+
+/// What a walk over the rows of a problem comes to.
 template <class Format>
-void for_each_row(const attest_problem& given, attest_result& result, const RowForm& form,
-                  void (*kernel)(const Row<Format>&)) {
+struct RowVisitor {
+  using Real = typename Format::Real;
+  /// A row that sees a key; `shift`: by so much are all of its scores larger in the kernel's form.
+  std::function<void(const RowPlace&, const Row<Format>&, Real shift)> seen;
+  /// One that sees none, and its sink, as it is and in that form.
+  std::function<void(const RowPlace&, Real sink, Real shifted)> empty;
+  std::function<void(const RowPlace&)> padding;  ///< one of no sequence
+};
+
+template <class Format>
+void walk_rows(const attest_problem& given, const RowForm& form, const RowVisitor<Format>& visitor) {
   const GatheredKeys gathered(given);
   const DrawnKeep drawn(gathered.problem);
   const attest_problem& p = drawn.problem;
@@ -162,9 +174,7 @@ void for_each_row(const attest_problem& given, attest_result& result, const RowF
   const bool has_bias = p.mask.data != nullptr && p.mask.dtype != ATTEST_BOOL;
   const bool slopes = (p.variants & ATTEST_ALIBI) != 0, causal = p.causal != ATTEST_CAUSAL_NONE;
   const SlopeForm slope_form = causal ? form.slopes : SlopeForm::distance;
-  const NoKey no_key = form.no_key;
   w.scratch.resize(static_cast<std::size_t>(keys));
-  w.out.resize(static_cast<std::size_t>(value_dim));
   for (std::int64_t b = 0; b < p.q.shape[0]; ++b) {
     for (std::int64_t h = 0; h < p.q.shape[1]; ++h) {
       load_head(p, &attest_problem::q, b, h, w.q);
@@ -183,13 +193,11 @@ void for_each_row(const attest_problem& given, attest_result& result, const RowF
       find_ranges(p, b, w.ranges);
       std::int64_t next = 0;
       const auto pad_up_to = [&](std::int64_t row) {
-        std::fill(w.out.begin(), w.out.end(), Real{0});
-        for (; next < row; ++next) store_row(result, b, h, next, w.out, Real{0});
+        for (; next < row; ++next) visitor.padding({b, h, next});
       };
       for (const Range& range : w.ranges) {
         pad_up_to(range.first_query);
         for (std::int64_t i = 0; i < range.queries; ++i, ++next) {
-          Real lse = 0;
           const bool sees = load_mask(p, b, h, range, i, w);
           const std::int64_t position = aligned_bottom_right(p) ? i + range.keys - range.queries : i;
           const Real shift = slope_form == SlopeForm::distance ? Real{0} : slope * static_cast<Real>(position);
@@ -197,36 +205,32 @@ void for_each_row(const attest_problem& given, attest_result& result, const RowF
           const Real own_sink = shift == 0 ? sink : sink + shift;
           if (sees) {
             if (drops) load_kept(p, b, h, range, i, w);
-            kernel({range.keys,
-                    head_dim,
-                    value_dim,
-                    w.q.data() + next * head_dim,
-                    w.k.data() + range.first_key * head_dim,
-                    w.v.data() + range.first_key * value_dim,
-                    w.visible.data(),
-                    has_bias ? w.bias.data() : nullptr,
-                    own_sink,
-                    softcap,
-                    drops ? w.kept.data() : nullptr,
-                    gain,
-                    slope,
-                    slope_form,
-                    position,
-                    static_cast<Real>(p.scale),
-                    p.mask_convention == ATTEST_MASK_PRE_SCALE,
-                    w.scratch.data(),
-                    w.out.data(),
-                    &lse});
-            if (!form.lse_of_columns) lse -= shift;
-          } else if (sink != minus_infinity) {
-            std::fill(w.out.begin(), w.out.end(), Real{0});
-            lse = form.lse_of_columns ? own_sink : sink;
+            const RowPlace place{b, h, next};
+            visitor.seen(place,
+                         {range.keys,
+                          head_dim,
+                          value_dim,
+                          w.q.data() + next * head_dim,
+                          w.k.data() + range.first_key * head_dim,
+                          w.v.data() + range.first_key * value_dim,
+                          w.visible.data(),
+                          has_bias ? w.bias.data() : nullptr,
+                          own_sink,
+                          softcap,
+                          drops ? w.kept.data() : nullptr,
+                          gain,
+                          slope,
+                          slope_form,
+                          position,
+                          static_cast<Real>(p.scale),
+                          p.mask_convention == ATTEST_MASK_PRE_SCALE,
+                          w.scratch.data(),
+                          nullptr,
+                          nullptr},
+                         shift);
           } else {
-            const Real nan = std::numeric_limits<Real>::quiet_NaN();
-            std::fill(w.out.begin(), w.out.end(), no_key == NoKey::nan ? nan : Real{0});
-            lse = no_key == NoKey::nan ? nan : minus_infinity;
+            visitor.empty({b, h, next}, sink, own_sink);
           }
-          store_row(result, b, h, next, w.out, lse);
         }
       }
       pad_up_to(p.q.shape[2]);
@@ -234,9 +238,54 @@ void for_each_row(const attest_problem& given, attest_result& result, const RowF
   }
 }
 
+}  // namespace
+
+template <class Format>
+void for_each_row(const attest_problem& problem, attest_result& result, const RowForm& form,
+                  void (*kernel)(const Row<Format>&)) {
+  using Real = typename Format::Real;
+  constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
+  thread_local std::vector<Real> out;
+  out.resize(static_cast<std::size_t>(problem.v.shape[3]));
+  const auto answer = [&](const RowPlace& at, Real value, Real lse) {
+    std::fill(out.begin(), out.end(), value);
+    store_row(result, at.b, at.h, at.i, out, lse);
+  };
+  walk_rows<Format>(problem, form,
+                    {.seen =
+                         [&](const RowPlace& at, Row<Format> row, Real shift) {
+                           Real lse = 0;
+                           row.out = out.data(), row.lse = &lse;
+                           kernel(row);
+                           store_row(result, at.b, at.h, at.i, out, form.lse_of_columns ? lse : lse - shift);
+                         },
+                     .empty =
+                         [&](const RowPlace& at, Real sink, Real shifted) {
+                           if (sink != minus_infinity) return answer(at, Real{0}, form.lse_of_columns ? shifted : sink);
+                           const Real nan = std::numeric_limits<Real>::quiet_NaN();
+                           form.no_key == NoKey::nan ? answer(at, nan, nan) : answer(at, Real{0}, minus_infinity);
+                         },
+                     .padding = [&](const RowPlace& at) { answer(at, Real{0}, Real{0}); }});
+}
+
+template <class Format>
+void for_each_seeing_row(const attest_problem& problem,
+                         const std::function<void(const RowPlace&, const Row<Format>&)>& visit) {
+  using Real = typename Format::Real;
+  walk_rows<Format>(problem, {},
+                    {.seen = [&](const RowPlace& at, const Row<Format>& row, Real) { visit(at, row); },
+                     .empty = [](const RowPlace&, Real, Real) {},
+                     .padding = [](const RowPlace&) {}});
+}
+
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F16>&));
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<BF16>&));
+
+template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F64>&)>&);
+template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F32>&)>&);
+template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F16>&)>&);
+template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<BF16>&)>&);
 
 }  // namespace attest

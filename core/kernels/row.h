@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 
 #include "core/kernel/arithmetic.h"
 #include "core/kernels/formats.h"
@@ -80,12 +81,22 @@ struct RowForm {
   bool lse_of_columns = false;             ///< log-sum-exps are returned as that form has them
 };
 
+/// Batch entry, head and row of it.
+struct RowPlace {
+  std::int64_t b, h, i;
+};
+
 /// Calls `kernel` for every row of a problem whose tensors have the format's dtype (out may have another: each element
 /// is rounded to it once) and any strides. Rows are independent of each other, whatever their number and order. Those
 /// of no sequence are 0.
 template <class Format>
 void for_each_row(const attest_problem& problem, attest_result& result, const RowForm& form,
                   void (*kernel)(const Row<Format>&));
+
+/// visit(place, row) for every row that sees a key, in the order of the output; the row has no place for an answer.
+template <class Format>
+void for_each_seeing_row(const attest_problem& problem,
+                         const std::function<void(const RowPlace&, const Row<Format>&)>& visit);
 
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));

@@ -54,7 +54,8 @@ BuiltinKernel two_pass_kernel() {
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::nan,
       .rows = {two_pass<F64>, two_pass<F32>, two_pass<F16>, two_pass<BF16>},
-      .dropout = DropoutPlace::weights};
+      .dropout = DropoutPlace::weights,
+      .backward = backward_from_weights()};
 }
 
 }  // namespace attest

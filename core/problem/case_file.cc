@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/problem/fields.h"
+#include "core/problem/gradient.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/sight.h"
 #include "core/support/errors.h"
@@ -32,6 +33,9 @@ using Metadata = std::map<std::string, std::string>;
 using NamedTensors = std::vector<std::pair<std::string, const Tensor*>>;
 
 constexpr std::string_view found_name = "found", variants_key = "variants";
+
+/// What "op" says of a problem whose gradients are asked for; it is one of attention.
+constexpr std::string_view backward_operation = "attention_backward";
 
 /// Their names, a space between them.
 std::string variants_text(const Problem& c) {
@@ -140,7 +144,11 @@ void take_variants(const Case& c, std::string_view format, Metadata& metadata) {
   if (format == "1" && said) throw UsageError(R"(metadata has "variants" and "attest" is "1"; it must be "2")");
   if (format == "1" && !there.empty())
     throw UsageError(fmt::format(R"(metadata has arguments of {} and "attest" is "1"; it must be "2")", there));
-  if (format == "2" && (!said || *said != there))
+  const bool newer = !there.empty() || asks_for_gradients(c);
+  if (format == "1" && newer)
+    throw UsageError(R"(metadata has "op" "attention_backward" and "attest" is "1"; it must be "2")");
+  if (format == "2" && newer && said.value_or("") == there) return;
+  if (format == "2")
     throw UsageError(fmt::format(R"(metadata "variants" is {} and "attest" is "2"; by its arguments it must be {})",
                                  said ? in_quotes(*said) : "missing",
                                  there.empty() ? R"(left out, and "attest" "1")" : in_quotes(there)));
@@ -154,7 +162,9 @@ AnsweredCase case_of(TensorFile file) {
   if (format != "1" && format != "2") {
     throw UsageError(fmt::format("metadata \"attest\" is {}; this version reads \"1\" and \"2\"", in_quotes(format)));
   }
-  c.operation = read<Operation>("op", take_required(metadata, "op", "attention"), "attention");
+  const std::string operation = take_required(metadata, "op", "attention");
+  const bool backward = operation == backward_operation;
+  c.operation = backward ? Operation::attention : read<Operation>("op", operation, "attention");
   for_each_scalar(c.operation, [&]<class Value>(const ScalarField<Value>& field) {
     if (!field.example.empty()) {
       c.*field.member = read<Value>(field.name, take_required(metadata, field.name, field.example), field.example);
@@ -163,6 +173,9 @@ AnsweredCase case_of(TensorFile file) {
     }
   });
   take_tensors(c, file.tensors);
+  if (backward != asks_for_gradients(c))
+    throw UsageError(fmt::format("metadata \"op\" is {} {} a tensor d_out; \"{}\" goes with one", in_quotes(operation),
+                                 backward ? "without" : "beside", backward_operation));
   take_variants(c, format, metadata);
   c = read_from_cache(std::move(c));
   // A causal form says it as well.
@@ -204,8 +217,8 @@ std::string CasePieces::joined() const {
 
 namespace {
 
-/// `found` is left out where it is not present.
-CasePieces pieces_with(const Problem& problem, const Provenance& said, const Tensor& found, std::size_t alignment) {
+/// `more` is what there is behind the problem's own tensors; of it what is not present is left out.
+CasePieces pieces_with(const Problem& problem, const Provenance& said, const MoreTensors& more, std::size_t alignment) {
   NamedTensors tensors;
   CasePieces pieces;
   for (const TensorField& field : tensor_fields) {
@@ -214,17 +227,18 @@ CasePieces pieces_with(const Problem& problem, const Provenance& said, const Ten
     tensors.emplace_back(field.name(), &tensor);
     pieces.tensors.push_back(tensor.bytes());
   }
-  if (found.present()) {
-    tensors.emplace_back(found_name, &found);
-    pieces.tensors.push_back(found.bytes());
+  for (const auto& [name, tensor] : more) {
+    if (!tensor->present()) continue;
+    tensors.emplace_back(name, tensor);
+    pieces.tensors.push_back(tensor->bytes());
   }
   Metadata metadata = said.others;
   for (const ProvenanceField& field : provenance_fields)
     if (const Provenance::Word& word = said.*field.member) metadata[std::string(field.name)] = *word;
   const std::string variants = variants_text(problem);
-  metadata["attest"] = variants.empty() ? "1" : "2";
+  metadata["attest"] = variants.empty() && !asks_for_gradients(problem) ? "1" : "2";
   if (!variants.empty()) metadata[std::string(variants_key)] = variants;
-  metadata["op"] = name_of(problem.operation);
+  metadata["op"] = asks_for_gradients(problem) ? backward_operation : name_of(problem.operation);
   for_each_scalar(problem.operation, [&](const auto& field) {
     if (field.is_original() || problem.*field.member != field.neutral)
       metadata[std::string(field.name)] = written(problem.*field.member);
@@ -238,14 +252,18 @@ CasePieces pieces_with(const Problem& problem, const Provenance& said, const Ten
 CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment) {
   return pieces_with(problem, said, {}, alignment);
 }
+CasePieces pieces_of(const Problem& problem, const Provenance& said, const MoreTensors& more) {
+  return pieces_with(problem, said, more, 8);
+}
 
 std::string encode_case(const Case& c) {
   return encode_case(AnsweredCase{c});
 }
 
 std::string encode_case(const AnsweredCase& c) {
-  if (is_in_cache(c.value)) return pieces_with(laid_out_in_cache(c.value), c.value.provenance, c.found, 8).joined();
-  return pieces_with(c.value, c.value.provenance, c.found, 8).joined();
+  const MoreTensors found{{std::string(found_name), &c.found}};
+  if (is_in_cache(c.value)) return pieces_with(laid_out_in_cache(c.value), c.value.provenance, found, 8).joined();
+  return pieces_with(c.value, c.value.provenance, found, 8).joined();
 }
 
 Case decode_case(std::string_view bytes, std::string_view source) {

@@ -28,6 +28,9 @@ struct CasePieces {
 /// Of a problem of which `said` is what there is to say beside it; the pieces point into it. `alignment`, of at least
 /// 8: the head is padded to a multiple of it.
 [[nodiscard]] CasePieces pieces_of(const Problem& problem, const Provenance& said, std::size_t alignment = 8);
+/// The same with further tensors behind its own.
+using MoreTensors = std::vector<std::pair<std::string, const Tensor*>>;
+[[nodiscard]] CasePieces pieces_of(const Problem& problem, const Provenance& said, const MoreTensors& more);
 
 /// A case, and what a kernel answered to it when it was saved: the case file's tensor "found", of the shape of the
 /// output. Not present where the file has none.

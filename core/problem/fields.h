@@ -212,6 +212,8 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
        descale_variant},
       {Slot::k_descale, factor, of_keys, {}, &P::k_descale, nullptr, descale_variant},
       {Slot::v_descale, factor, of_keys, {}, &P::v_descale, nullptr, descale_variant},
+      // No member of the forward pass's problem.
+      {Slot::d_out, input, optional({batch, heads, queries, dv}), {}, nullptr, nullptr},
   }};
 }();
 

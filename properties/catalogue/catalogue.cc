@@ -44,6 +44,7 @@ const std::vector<const Property*>& catalogue() {
                                                    cache_properties(),
                                                    append_properties(),
                                                    paged_properties(),
+                                                   backward_properties(),
                                                    weights_properties(),
                                                    self_properties(),
                                                    self_score_properties(),

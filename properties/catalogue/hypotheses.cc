@@ -7,6 +7,7 @@
 
 #include "core/problem/descale.h"
 #include "core/problem/fields.h"
+#include "core/problem/gradient.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
@@ -318,6 +319,10 @@ std::string misses_crossed_page(const Case& c) {
   return "appends to one page of each entry; the theorem is about a call that appends to two";
 }
 
+std::string misses_gradients(const Case& c) {
+  return asks_for_gradients(c) ? "" : "has no gradients by its output; the theorem is about a backward pass";
+}
+
 std::string misses_left_pad(const Case& c) {
   if (c[Slot::left_pad].present() &&
       std::ranges::any_of(sequences_of(c), [](const Sequence& s) { return s.first_key > 0; }))
@@ -625,6 +630,7 @@ constexpr Hypothesis new_keys{"new-keys", "keys that the call appends", misses_n
 constexpr Hypothesis crossed_page{"crossed-page", "keys that the call appends to two pages of an entry",
                                   misses_crossed_page};
 constexpr Hypothesis left_pad{"left-pad", "padding before a sequence's keys", misses_left_pad};
+constexpr Hypothesis gradients{"gradients", "gradients by the output", misses_gradients};
 constexpr Hypothesis key_lengths{"key-lengths", "lengths of keys", misses_key_lengths};
 constexpr Hypothesis bottom_right_form{"bottom-right-form", "the bottom-right causal form", misses_bottom_right_form};
 constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};
@@ -728,6 +734,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &exact_inverse_root,
                                      &exact_projections,
                                      &first_key_visible,
+                                     &gradients,
                                      &hidden_from_all,
                                      &hidden_from_others,
                                      &hidden_in_every_head,

@@ -138,9 +138,11 @@ extern const Hypothesis new_keys;               ///< keys that the call appends
 extern const Hypothesis crossed_page;           ///< keys that the call appends to two pages of an entry
 extern const Hypothesis left_pad;               ///< padding before a sequence's keys
 extern const Hypothesis key_lengths;            ///< lengths of keys
-extern const Hypothesis bottom_right_form;      ///< the causal form that counts from the last key
-extern const Hypothesis equal_lengths;          ///< M = N
-extern const Hypothesis one_query;              ///< M = 1
+// The backward pass.
+extern const Hypothesis gradients;          ///< gradients by the output
+extern const Hypothesis bottom_right_form;  ///< the causal form that counts from the last key
+extern const Hypothesis equal_lengths;      ///< M = N
+extern const Hypothesis one_query;          ///< M = 1
 // Sizes.
 extern const Hypothesis two_queries;
 extern const Hypothesis two_keys;

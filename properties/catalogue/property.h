@@ -45,6 +45,8 @@ struct Property {
   /// Not empty: it is about a variant of attention (fields.h), or about any of those between which a space stands, and
   /// asked of the kernels alone that list one.
   std::string_view variant = {};
+  /// It is about a backward pass, and asked of the kernels alone that have one.
+  bool gradients = false;
   /// The variants with which it holds all the same, a space between two; "any": all that there are. A case with another
   /// one misses it.
   std::string_view under = {};
@@ -101,6 +103,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> cache_properties();
 [[nodiscard]] std::span<const Property> append_properties();
 [[nodiscard]] std::span<const Property> paged_properties();
+[[nodiscard]] std::span<const Property> backward_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();
 [[nodiscard]] std::span<const Property> multihead_form_properties();

@@ -181,6 +181,7 @@ Case decode(Recipe recipe) {
   fill_sequences(recipe, c);
   fill_sinks(recipe, c);
   fill_dropout(recipe, c);
+  fill_loss(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
     for (const Slot slot : {Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})

@@ -166,6 +166,12 @@ DrawnAttention& DrawnAttention::with_descale(FactorKind kind) {
   recipe_.descale = kind;
   return *this;
 }
+DrawnAttention& DrawnAttention::with_gradients() {
+  constexpr auto kinds = static_cast<std::uint64_t>(LossKind::count) - 1;
+  recipe_.loss = static_cast<LossKind>(1 + (recipe_.seed >> 20) % kinds);
+  return *this;
+}
+
 DrawnAttention& DrawnAttention::with_sinks() {
   recipe_.sinks = true;
   return *this;

@@ -42,6 +42,8 @@ class DrawnAttention {
   DrawnAttention& with_dropout();
   /// Slopes, of positions that count from the first key or from the last one where there is no causal form.
   DrawnAttention& with_slopes();
+  /// Gradients by the output, for a backward pass.
+  DrawnAttention& with_gradients();
   /// Weights that the kernel drops by a mask of its own. Only for what reads that mask: nobody else knows it.
   DrawnAttention& with_own_dropout();
   /// Sequences of lengths of their own, three times in four at least two of them.

@@ -42,6 +42,8 @@ void fill_sinks(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its q and k the dropout of its recipe, with its rate, where a mask that is given
 /// has not too many weights.
 void fill_dropout(const Recipe& recipe, Case& c);
+/// Gives an attention case that has its v the gradients by its output of its recipe.
+void fill_loss(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its tensors the factors of its recipe.
 void fill_descale(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its q the slopes of its recipe, in f32, of each batch entry or of all.

@@ -117,6 +117,20 @@ enum class LengthKind : std::uint8_t {
   count
 };
 
+/// How the gradients by the output are made.
+enum class LossKind : std::uint8_t {
+  none,  ///< none are asked for
+  gaussian,
+  one_hot,     ///< one column of each row
+  cancelling,  ///< of alternating signs, so that values that are alike leave little of each other
+  huge,
+  subnormal,
+  zero_rows,  ///< of half of the rows
+  heavy,
+  integers,
+  count
+};
+
 enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
 
 template <>
@@ -201,6 +215,7 @@ struct Recipe {
   /// What takes from scores by distance, for each head, drawn from the seed; what distances count from is an argument.
   bool slopes = false;
   FactorKind descale = FactorKind::none;  ///< factors of q, k or v, drawn from the seed
+  LossKind loss = LossKind::none;         ///< gradients by the output, drawn from the seed
   bool own_dropout = false;               ///< weights that a kernel is to drop by a mask of its own
   double trained_rate = 0;                ///< not 0: that of dropout, of a shape that has it (with_later_arguments)
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout

@@ -19,6 +19,8 @@ inline constexpr std::string_view why_of_the_core = "is about the core",
   return "has no " + std::string(name_of(operation)) + " entry";
 }
 
+inline constexpr std::string_view why_no_backward = "has no attention_backward entry";
+
 /// "has no variant window"
 [[nodiscard]] inline std::string no_variant(std::string_view name) {
   return "has no variant " + std::string(name);
@@ -26,7 +28,7 @@ inline constexpr std::string_view why_of_the_core = "is about the core",
 
 [[nodiscard]] inline bool is_not_about_the_kernel(std::string_view reason) {
   const std::array<std::string, 2> entries{no_entry(Operation::attention), no_entry(Operation::multihead)};
-  return reason.starts_with(why_of_the_core) || reason.starts_with(why_of_weights) || reason == why_unanswered ||
+  return reason.starts_with(why_of_the_core) || reason.starts_with(why_of_weights) || reason == why_unanswered || reason == why_no_backward ||
          reason.starts_with(no_variant("")) || std::ranges::find(entries, reason) != entries.end();
 }
 

@@ -40,6 +40,7 @@ std::string Property::misses_of(const Manifest& manifest) const {
                         return has_word(variant, has.first);
                       });
   if (!listed) return no_variant(variant);
+  if (gradients && !manifest.backward) return std::string(why_no_backward);
   return {};
 }
 
@@ -49,7 +50,8 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, cons
             .reason = fmt::format("is a case of {}; {} needs one of {}", name_of(c.operation), property.name,
                                   name_of(property.operation))};
   }
-  if (std::string why = property.misses_of(kernel.manifest()); !property.variant.empty() && !why.empty())
+  if (std::string why = property.misses_of(kernel.manifest());
+      (!property.variant.empty() || property.gradients) && !why.empty())
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
   if (const auto& over = c.provenance.over_budget) return {.outcome = Outcome::skipped, .reason = *over};
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {

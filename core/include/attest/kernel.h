@@ -114,6 +114,23 @@ typedef struct attest_result {
   attest_tensor lse; /* [batch, heads, M], f64: log-sum-exp of the scaled, masked scores; data == NULL: not wanted */
 } attest_result;
 
+/* The backward pass: the gradients of a loss by q, k and v, given its gradient by the output. */
+typedef struct attest_backward_problem {
+  uint32_t size;
+  uint32_t reserved;             /* 0 */
+  const attest_problem* forward; /* as the forward call had it */
+  attest_tensor out, lse;        /* what this kernel's own forward call returned for it; absent where the manifest's
+                                    "backward"."uses" does not list them */
+  attest_tensor d_out;           /* [batch, heads, M, dv], in q's dtype */
+} attest_backward_problem;
+
+typedef struct attest_gradients {
+  uint32_t size;
+  uint32_t reserved;        /* 0 */
+  attest_tensor dq, dk, dv; /* in the shapes of q, k and v; data == NULL: not wanted. Written, never added to: the caller
+                               fills them with a sentinel and guards their edges */
+} attest_gradients;
+
 typedef struct attest_multihead_problem {
   uint32_t size;
   attest_tensor q, k, v; /* [batch, M|N|N, c_q|c_k|c_v] */
@@ -131,6 +148,8 @@ typedef struct attest_multihead_problem {
 
 const char* attest_kernel_manifest(void); /* JSON, section 3; static storage */
 int attest_kernel_attention(const attest_problem*, attest_result*, char* message, size_t message_size);
+int attest_kernel_attention_backward(const attest_backward_problem*, attest_gradients*, char* message,
+                                     size_t message_size); /* optional; "operations" with "attention_backward" */
 int attest_kernel_multihead(const attest_multihead_problem*, attest_result*, char* message,
                             size_t message_size); /* optional; out is [batch, M, d_o] */
 

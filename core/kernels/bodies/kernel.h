@@ -61,6 +61,50 @@ int run_multihead(const attest_multihead_problem& p, attest_result& result, std:
   return ATTEST_UNSUPPORTED;
 }
 
+/// Those of the definition at the exact answers, whatever the forward pass returned.
+template <class T>
+int run_backward(const attest_backward_problem& given, attest_gradients& result, std::string& message) try {
+  [[maybe_unused]] const CallPrecision<T> precision;
+  const attest_problem& p = *given.forward;
+  constexpr std::uint32_t taken = ATTEST_WINDOW | ATTEST_CHUNK | ATTEST_SINK | ATTEST_SOFTCAP | ATTEST_ALIBI;
+  if ((p.variants & ~taken) != 0) {
+    message = "its backward pass has no lengths, packed sequences, caches, dropout and factors";
+    return ATTEST_UNSUPPORTED;
+  }
+  const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
+  const auto pages = [](const attest_tensor& t) {
+    std::vector<Matrix<T>> all;
+    for (Index b = 0; b < t.shape[0]; ++b)
+      for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
+    return all;
+  };
+  std::vector<AnswerGradients<T>> of;
+  for (Matrix<T>& page : pages(given.d_out)) of.push_back({std::move(page), std::nullopt});
+  const std::vector<Gradients<T>> all = grouped_gradients(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
+                                                          input<T>(p.scale), masks_of<T>(p), of);
+  const auto write = [](const Matrix<T>& page, const attest_tensor& to, Index b, Index h) {
+    for (Index i = 0; to.data != nullptr && i < page.rows(); ++i)
+      for (Index c = 0; c < page.cols(); ++c) {
+        refuse_loose(page(i, c));
+        store(to, offset_in(to, b, h, i, c), page(i, c));
+      }
+  };
+  for (Index b = 0; b < batch; ++b) {
+    for (Index h = 0; h < heads; ++h) write(all[static_cast<std::size_t>(b * heads + h)].q, result.dq, b, h);
+    for (Index h = 0; h < kv_heads; ++h) {
+      const Gradients<T>& first = all[static_cast<std::size_t>(b * heads + h * (heads / kv_heads))];
+      write(first.k, result.dk, b, h), write(first.v, result.dv, b, h);
+    }
+  }
+  return ATTEST_OK;
+} catch (const UsageError& error) {
+  message = error.what();
+  return ATTEST_REJECTED;
+} catch (const LooseEnclosure& loose) {
+  message = loose.what();
+  return ATTEST_UNSUPPORTED;
+}
+
 /// `inner` is the format every operation of the scalar rounds to, or f64 where the scalar is wider than that: then one
 /// rounding to the output is all there is, and f64 is the loosest true statement the manifest has words for.
 inline Arithmetic core_arithmetic(DType dtype, DType inner) {
@@ -78,6 +122,22 @@ inline Arithmetic core_arithmetic(DType dtype, DType inner) {
   a.bias_in_sum = false;
   a.division_roundings = 1;
   return a;
+}
+
+/// Weights and D of its own, every operation in the one format.
+inline void state_backward(Manifest& manifest, DType inner) {
+  manifest.backward = true;
+  BackwardTerms& terms = manifest.backward_terms;
+  terms.uses_out = terms.uses_lse = false;
+  terms.masked_row = MaskedGradient::zero;
+  terms.weights = WeightsFrom::stored, terms.delta = DeltaFrom::weights;
+  terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values};
+  for (const DType dtype : manifest.dtypes) {
+    BackwardArithmetic a;
+    a.output = dtype;
+    a.dot = a.accumulate = a.weights = a.of_weights = a.of_scores = inner;
+    manifest.arithmetic.backward.emplace(dtype, a);
+  }
 }
 
 /// A kernel on a wide scalar: rounded to a dtype as any other, or as it is.
@@ -166,13 +226,15 @@ Manifest core_manifest(const std::string& id) {
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = true;
+  state_backward(manifest, inner);
   return manifest;
 }
 
 template <class T>
 KernelEntry core_entry() {
   const auto named = [](const std::string& id, [[maybe_unused]] unsigned digits) -> std::unique_ptr<Kernel> {
-    std::unique_ptr<Kernel> rounded = function_kernel(id, core_manifest<T>(id), run_attention<T>, run_multihead<T>);
+    std::unique_ptr<Kernel> rounded =
+        function_kernel(id, core_manifest<T>(id), {run_attention<T>, run_multihead<T>, run_backward<T>});
     if constexpr (is_wide_scalar<T>) return std::make_unique<WideKernel<T>>(std::move(rounded), digits);
     return rounded;
   };

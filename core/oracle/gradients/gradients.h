@@ -11,18 +11,10 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/backward_arithmetic.h"
 #include "core/measure/verdict.h"
-#include "core/problem/problem.h"
+#include "core/problem/gradient.h"
 #include "core/value/tensor.h"
 
 namespace attest {
-
-/// By which argument a gradient is; in the shape of q, k and v.
-enum class Gradient { q, k, v };
-inline constexpr int gradient_count = 3;
-template <>
-struct Words<Gradient> {
-  static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv"};
-};
 
 /// What a backward pass is given beside the problem. Any dtype.
 struct BackwardInputs {

@@ -350,7 +350,8 @@ ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row,
   ElementSums element{.exact = exact, .error = sums.error[e] + constant, .parts = exact, .heads = heads_};
   if (grouped) element.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
   bound.value = scale * sums.value[e];
-  bound.certificate = (1 + 0x1p-20) * scale * sums.here[e] + 8 * unit * std::fabs(bound.value) + 0x1p-1070;
+  bound.certificate =
+      (1 + 0x1p-20) * scale * sums.here[e] + 8 * unit * std::fabs(bound.value) + (sums.size[e] > 0 ? 0x1p-1070 : 0);
   bound.allowed = gradient_bound(kernel_, element, scale, phi, grouped);
   if (!(scale * element.parts + bound.allowed <= kernel_.H_o)) {
     bound.excuse = std::isfinite(bound.allowed) ? Excuse::overflow : Excuse::infinite;

@@ -88,8 +88,7 @@ class GradientJudge {
 
  private:
   [[nodiscard]] detail::CaseTally tally(Gradient of) const {
-    constexpr std::array slots{Slot::q, Slot::k, Slot::v};
-    return {task_.c, task_.c[slots[static_cast<std::size_t>(of)]].shape(), std::string(name_of(of))};
+    return {task_.c, task_.c[slot_of(of)].shape(), std::string(name_of(of))};
   }
 
   /// `ball_at(bits)`: the exact element as a ball.
@@ -130,7 +129,7 @@ class GradientJudge {
       arb_set_d(difference, found);
       arb_sub(difference, difference, exact.ball(), bits + 64);
       const double lower = detail::lower_size(difference), upper = detail::upper_size(difference);
-      if (decided(lower, upper, upper - lower <= d.allowed * 0x1p-8)) return d;
+      if (decided(lower, upper, /*sharp=*/true)) return d;
     }
     d.outcome = Outcome::inconclusive;
     return d;
@@ -149,11 +148,10 @@ GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, co
                                const BackwardArithmetic& backward, const GradientOptions& options) {
   const GradientTask task{c, given, forward, backward, options};
   GradientBounds all;
-  constexpr std::array slots{Slot::q, Slot::k, Slot::v};
   ElementBound padding;
   padding.excuse = Excuse::padding;
-  for (std::size_t of = 0; of < all.size(); ++of)
-    all[of].assign(static_cast<std::size_t>(c[slots[of]].elements()), padding);
+  for (const Gradient of : every_gradient)
+    all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), padding);
   for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
     pass.run(task, s, kv);

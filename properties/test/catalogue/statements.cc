@@ -223,7 +223,9 @@ std::string violates(const Property& p, Kernel& right) {
 std::string sees(const Property& p) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const WrongKernel& wrong : wrong_kernels()) {
-    Spoilt kernel(wrong.fault);
+    // One whose forward pass is right is no matter to a row about that.
+    if (wrong.backward && !p.gradients) continue;
+    Spoilt kernel(wrong.fault, wrong.backward);
     if (!goes_red(p, kernel)) continue;
     const std::size_t space = wrong.name.find(' ');
     const std::string first = wrong.name.substr(0, space);

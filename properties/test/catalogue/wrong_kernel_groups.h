@@ -43,6 +43,8 @@ using OfAnswers = std::function<double(double right, double without)>;
 [[nodiscard]] std::vector<WrongKernel> mistaken_windows();
 /// Right but for chunks.
 [[nodiscard]] std::vector<WrongKernel> mistaken_chunks();
+/// Right but for gradients.
+[[nodiscard]] std::vector<WrongKernel> mistaken_gradients();
 /// Right but for sinks.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sinks();
 /// Right but for caps.

@@ -124,9 +124,10 @@ std::vector<WrongKernel> with_wrong_lse() {
 
 std::vector<WrongKernel> made() {
   std::vector<WrongKernel> all = noisy_kernels();
-  for (const auto& group : {with_wrong_lse(), mistaken_kernels(), mistaken_windows(), mistaken_chunks(),
-                            mistaken_sinks(), mistaken_softcaps(), mistaken_dropouts(), mistaken_alibi(),
-                            mistaken_descale(), mistaken_sequences(), mistaken_caches(), mistaken_pages()})
+  for (const auto& group :
+       {with_wrong_lse(), mistaken_kernels(), mistaken_windows(), mistaken_chunks(), mistaken_sinks(),
+        mistaken_softcaps(), mistaken_dropouts(), mistaken_alibi(), mistaken_descale(), mistaken_sequences(),
+        mistaken_caches(), mistaken_pages(), mistaken_gradients()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

@@ -20,19 +20,27 @@ namespace attest {
 class Spoilt : public ForwardingKernel {
  public:
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
-  explicit Spoilt(Fault fault) : ForwardingKernel(registered("core:double")), fault_(std::move(fault)) {}
+  /// What becomes of a backward pass; null: nothing.
+  using BackwardFault = std::function<Reply(Kernel&, const Case&, const ForwardAnswers&, DType)>;
+  explicit Spoilt(Fault fault, BackwardFault backward = nullptr)
+      : ForwardingKernel(registered("core:double")), fault_(std::move(fault)), backward_(std::move(backward)) {}
   Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return fault_(inner(), c, output.value_or(c.dtype()), want_lse);
   }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_); }
+  Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+    return backward_ ? backward_(inner(), c, answers, output) : inner().backward(c, answers, output);
+  }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_, backward_); }
 
  private:
   Fault fault_;
+  BackwardFault backward_;
 };
 
 struct WrongKernel {
   std::string name;
   Spoilt::Fault fault;
+  Spoilt::BackwardFault backward{};
 };
 
 /// In groups, by the first word of the name:

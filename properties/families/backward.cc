@@ -1,0 +1,284 @@
+// backward: the gradients of a loss by q, k and v, from that by the output.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/problem/sight.h"
+#include "core/support/printed.h"
+#include "properties/catalogue/property.h"
+#include "properties/families/variants/not_judged.h"
+#include "properties/generators/draw.h"
+#include "properties/language/answer.h"
+#include "properties/language/gradients.h"
+
+namespace attest {
+namespace {
+
+Verdict oracle(Kernel& kernel, const Case& c) {
+  return judge_backward(kernel, run_backward(kernel, c), GradientsAt::definition);
+}
+
+/// Of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is, these are the
+/// gradients.
+Verdict given(Kernel& kernel, const Case& c) {
+  if (kernel.manifest().backward_terms.weights != WeightsFrom::lse)
+    return skipped("the manifest's backward.weights are not made of the log-sum-exp that is given");
+  return judge_backward(kernel, run_backward(kernel, c), GradientsAt::answers);
+}
+
+/// Elements that must be 0, of either sign.
+class Zeros {
+ public:
+  /// Those of the rows that the predicate chooses, where anything is said of them.
+  template <class Chosen>
+  void look_at(const BackwardRun& run, Gradient gradient, Chosen&& chosen) {
+    const Tensor& t = run.of(gradient);
+    if (!t.present()) return;
+    const std::int64_t columns = t.shape()[3];
+    for (std::int64_t e = 0; e < t.elements(); ++e) {
+      const Excuse excuse = run.bound(gradient, e).excuse;
+      if (!chosen(e / columns) || (excuse != Excuse::none && excuse != Excuse::vacuous)) continue;
+      any_ = true;
+      if (t[e] != 0 && wrong_.empty())
+        wrong_ = fmt::format("{} is {} at flat index {}, and must be 0", name_of(gradient), printed(t[e]), e);
+    }
+  }
+  [[nodiscard]] Verdict verdict() const {
+    if (!wrong_.empty()) return violated(Violation::bits, wrong_);
+    return any_ ? Verdict{} : excused("no gradient lies inside the domain");
+  }
+
+ private:
+  bool any_ = false;
+  std::string wrong_;
+};
+
+// dO = 0: every gradient is 0.
+Verdict zero_dout(Kernel& kernel, const Case& c) {
+  Case zero = c;
+  zero[Slot::d_out] = Tensor(c.dtype(), c.out_shape());
+  const BackwardRun run = run_backward_with_bounds(kernel, zero);
+  Zeros zeros;
+  for (const Gradient gradient : every_gradient) zeros.look_at(run, gradient, [](std::int64_t) { return true; });
+  return zeros.verdict();
+}
+
+/// By rows of k and v: does a row of its heads see the key?
+std::vector<bool> seen_keys(const Case& c) {
+  const Shape& k = c.k().shape();
+  std::vector<bool> seen(static_cast<std::size_t>(k[0] * k[1] * k[2]), false);
+  for (std::int64_t b = 0; b < k[0]; ++b)
+    for (std::int64_t h = 0; h < heads_of(c); ++h)
+      for (std::int64_t i = 0; i < queries_of(c); ++i)
+        for (std::int64_t j = 0; j < k[2]; ++j)
+          if (!hidden(c, b, h, i, j)) seen[static_cast<std::size_t>((b * k[1] + kv_head_of(c, h)) * k[2] + j)] = true;
+  return seen;
+}
+
+// A key that no row sees: dk_j = dv_j = 0.
+Verdict hidden_keys(Kernel& kernel, const Case& c) {
+  const std::vector<bool> seen = seen_keys(c);
+  if (std::ranges::find(seen, false) == seen.end()) return skipped("has no key that no row sees");
+  const BackwardRun run = run_backward_with_bounds(kernel, c);
+  Zeros zeros;
+  for (const Gradient gradient : {Gradient::k, Gradient::v})
+    zeros.look_at(run, gradient, [&](std::int64_t row) { return !seen[static_cast<std::size_t>(row)]; });
+  return zeros.verdict();
+}
+
+/// A sum whose terms are known to within what is allowed to each: the two sides of an equation differ by no more.
+class Balance {
+ public:
+  /// factor times a gradient's element; false where nothing is said of it.
+  [[nodiscard]] bool add(const BackwardRun& run, Gradient gradient, std::int64_t element, double factor) {
+    const ElementBound& bound = run.bound(gradient, element);
+    // Of a row without a key the gradient is 0 or, by the manifest, nothing.
+    if (bound.excuse == Excuse::fully_masked) return true;
+    if (bound.excuse != Excuse::none && bound.excuse != Excuse::vacuous) return false;
+    const long double found = run.of(gradient)[element];
+    add_exact(found * static_cast<long double>(factor));
+    allowed_ += static_cast<long double>(bound.allowed) * std::fabs(factor);
+    return true;
+  }
+  void add_exact(long double term) {
+    sum_ += term;
+    sizes_ += std::fabs(term);
+    ++terms_;
+  }
+  [[nodiscard]] double error() const { return static_cast<double>(std::fabs(sum_)); }
+  /// With what this sum loses itself.
+  [[nodiscard]] double allowed() const {
+    return static_cast<double>(allowed_ * (1 + 0x1p-20L) + static_cast<long double>(terms_ + 2) * 0x1p-63L * sizes_);
+  }
+
+ private:
+  long double sum_ = 0, sizes_ = 0, allowed_ = 0;
+  std::int64_t terms_ = 0;
+};
+
+/// The worst of some balances.
+class WorstBalance {
+ public:
+  void judge(const Balance& balance, const auto& words) {
+    any_ = true;
+    const double error = balance.error(), allowed = balance.allowed();
+    // A NaN among the gradients fails the comparison.
+    if (error <= allowed) {
+      const double utilisation = error == 0 ? 0 : error / allowed;
+      if (worst_.outcome == Outcome::held && utilisation > worst_.utilisation)
+        worst_.utilisation = utilisation, worst_.error = error, worst_.allowed = allowed;
+      return;
+    }
+    if (worst_.outcome == Outcome::violated) return;
+    worst_ = violated(std::isfinite(error) ? Violation::bound : Violation::not_finite,
+                      fmt::format("{}: the two sides differ by {:.6g}; {:.6g} is allowed", words(), error, allowed));
+    worst_.error = error, worst_.allowed = allowed;
+    if (std::isfinite(error) && allowed > 0) worst_.utilisation = error / allowed;
+  }
+  [[nodiscard]] Verdict verdict() const { return any_ ? worst_ : excused("no gradient lies inside the domain"); }
+
+ private:
+  bool any_ = false;
+  Verdict worst_{};
+};
+
+// Sum_h Q_h^T dQ_h = dK^T K: scores see Q and K only through their products, so Q(1 + eX) and K(1 - eX^T) move nothing.
+Verdict gauge(Kernel& kernel, const Case& c) {
+  const BackwardTerms& terms = kernel.manifest().backward_terms;
+  if (!terms.dq || !terms.dk) return skipped("the manifest's backward.gradients do not list dq and dk");
+  const BackwardRun run = run_backward_with_bounds(kernel, c);
+  const Shape &q = c.q().shape(), &k = c.k().shape();
+  const std::int64_t group = q[1] / k[1], dk = q[3];
+  WorstBalance worst;
+  for (std::int64_t b = 0; b < k[0]; ++b)
+    for (std::int64_t kv = 0; kv < k[1]; ++kv)
+      for (std::int64_t one = 0; one < dk; ++one)
+        for (std::int64_t other = 0; other < dk; ++other) {
+          Balance balance;
+          bool known = true;
+          for (std::int64_t h = kv * group; known && h < (kv + 1) * group; ++h)
+            for (std::int64_t i = 0; known && i < q[2]; ++i) {
+              const std::int64_t row = ((b * q[1] + h) * q[2] + i) * dk;
+              known = balance.add(run, Gradient::q, row + other, c.q()[row + one]);
+            }
+          for (std::int64_t j = 0; known && j < k[2]; ++j) {
+            const std::int64_t row = ((b * k[1] + kv) * k[2] + j) * dk;
+            known = balance.add(run, Gradient::k, row + one, -c.k()[row + other]);
+          }
+          if (known)
+            worst.judge(balance, [&] {
+              return fmt::format("entry {}, key-value head {}, columns {} and {}", b, kv, one, other);
+            });
+        }
+  return worst.verdict();
+}
+
+// Sum_j dv_j = sum_h sum_i g_i over rows that see a key.
+Verdict dv_sums_to_do(Kernel& kernel, const Case& c) {
+  if (!kernel.manifest().backward_terms.dv) return skipped("the manifest's backward.gradients do not list dv");
+  const BackwardRun run = run_backward_with_bounds(kernel, c);
+  const Shape &q = c.q().shape(), &v = c.v().shape();
+  const std::int64_t group = q[1] / v[1], dv = v[3], dk = q[3];
+  WorstBalance worst;
+  for (std::int64_t b = 0; b < v[0]; ++b)
+    for (std::int64_t kv = 0; kv < v[1]; ++kv)
+      for (std::int64_t e = 0; e < dv; ++e) {
+        Balance balance;
+        bool known = true;
+        for (std::int64_t j = 0; known && j < v[2]; ++j)
+          known = balance.add(run, Gradient::v, ((b * v[1] + kv) * v[2] + j) * dv + e, 1);
+        for (std::int64_t h = kv * group; known && h < (kv + 1) * group; ++h)
+          for (std::int64_t i = 0; i < q[2]; ++i) {
+            const std::int64_t row = (b * q[1] + h) * q[2] + i;
+            if (run.bound(Gradient::q, row * dk).excuse == Excuse::fully_masked) continue;
+            balance.add_exact(-static_cast<long double>(c[Slot::d_out][row * dv + e]));
+          }
+        if (known)
+          worst.judge(balance, [&] { return fmt::format("entry {}, key-value head {}, column {}", b, kv, e); });
+      }
+  return worst.verdict();
+}
+
+constexpr std::string_view sight_alone = "window chunk";
+
+constexpr auto of_gradients = std::to_array<Stated>({defining(hypotheses::gradients, "it is about them")});
+
+const Property family[] = {
+    {.name = "backward.oracle",
+     .statement = "dQ, dK and dV lie within the bound of the definition's exact gradients",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = oracle},
+    {.name = "backward.given",
+     .statement = "the same at the kernel's own lse and out, whatever they are",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = given},
+    {.name = "backward.zero-dout",
+     .statement = "dO = 0: every gradient is 0",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "inside the domain: zero bitwise",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = zero_dout},
+    {.name = "backward.hidden-keys",
+     .statement = "a key that no row sees: dk_j = dv_j = 0",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "inside the domain: zero bitwise",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().masked().with_gradients(); },
+     .check = hidden_keys},
+    {.name = "backward.gauge",
+     .statement = "Σ_h Q_hᵀ dQ_h = dKᵀ K: scores see Q and K through their products alone",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = gauge},
+    {.name = "backward.dv-sums-to-do",
+     .statement = "Σ_j dv_j = Σ_h Σ_i g_i over rows that see a key",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .gradients = true,
+     .under = sight_alone,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = dv_sums_to_do},
+};
+
+}  // namespace
+
+std::span<const Property> backward_properties() {
+  return family;
+}
+
+}  // namespace attest

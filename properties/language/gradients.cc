@@ -1,0 +1,57 @@
+#include "properties/language/gradients.h"
+
+#include <utility>
+
+#include "core/problem/sight.h"
+
+namespace attest {
+namespace {
+
+GradientOptions options_of(const Kernel& kernel) {
+  GradientOptions options;
+  const auto& claims = kernel.manifest().backward_terms.claims;
+  options.ignores_dead_values = std::ranges::find(claims, Claim::ignores_dead_values) != claims.end();
+  return options;
+}
+
+}  // namespace
+
+BackwardRun run_backward(Kernel& kernel, const Case& c) {
+  const Manifest& manifest = kernel.manifest();
+  const Case forward = forward_of(c);
+  if (manifest.backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
+    throw NoAnswer{{.outcome = Outcome::skipped,
+                    .reason =
+                        "has a row without a key; the manifest's backward.masked_row does not say what becomes of "
+                        "its gradients"}};
+  Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
+  BackwardRun run{.problem = c, .given = {c[Slot::d_out], {}, {}, {}}, .gradients = {}, .bounds = {}};
+  run.given.out = std::move(reply.out.tensor()), run.given.lse = std::move(reply.lse.tensor());
+  Reply back = kernel.backward(c, {run.given.out, run.given.lse}, c.dtype());
+  if (back.status != CallStatus::ok) throw_without_output(manifest, c, back.status, back.message);
+  run.gradients = std::move(back.gradients);
+  return run;
+}
+
+BackwardRun run_backward_with_bounds(Kernel& kernel, const Case& c) {
+  BackwardRun run = run_backward(kernel, c);
+  const Case forward = forward_of(c);
+  run.bounds = gradient_bounds(forward, run.given, kernel.manifest().arithmetic_for(c),
+                               kernel.manifest().backward_arithmetic_for(c), options_of(kernel));
+  return run;
+}
+
+Verdict judge_backward(const Kernel& kernel, const BackwardRun& run, GradientsAt at) {
+  GradientOptions options = options_of(kernel);
+  options.at = at;
+  const Manifest& manifest = kernel.manifest();
+  auto [of_q, of_k, of_v] =
+      judge_gradients(forward_of(run.problem), run.given, run.gradients, manifest.arithmetic_for(run.problem),
+                      manifest.backward_arithmetic_for(run.problem), options);
+  Verdict worst = worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
+  // It is no element of an output; the reason says which one it is.
+  worst.element = -1;
+  return worst;
+}
+
+}  // namespace attest
