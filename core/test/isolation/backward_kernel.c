@@ -1,0 +1,101 @@
+/* A kernel with a backward pass, in C99 and in f64: grouped queries and causal forms, weights formed again from the
+   log-sum-exp, D from the output. WRONG names the one thing that a build of it does wrong. */
+#include <attest/kernel.h>
+#include <math.h>
+#include <stdio.h>
+
+#define RIGHT 0
+#define FORGETS_DELTA 1
+#define LAST_HEAD_OF_GROUP 2
+#define SCALES_TWICE 3
+#define LEAVES_DK_UNWRITTEN 4
+#define WRITES_TO_LSE 5
+#define ADDS_TO_DV 6
+
+const char* attest_kernel_manifest(void) {
+  return "{\"name\": \"backward\", \"dtypes\": [\"f64\"], \"operations\": [\"attention\", \"attention_backward\"],"
+         " \"lse\": true, \"masks\": [], \"causal\": [\"top-left\", \"bottom-right\"], \"grouped_query\": true,"
+         " \"fully_masked_row\": \"zero\", \"thread_safe\": true,"
+         " \"backward\": {\"masked_row\": \"zero\", \"weights\": \"lse\", \"delta\": \"out\","
+         " \"claims\": [\"deterministic\"]}}";
+}
+
+static double* at(const attest_tensor* t, int64_t b, int64_t h, int64_t i, int64_t c) {
+  return (double*)t->data + b * t->stride[0] + h * t->stride[1] + i * t->stride[2] + c * t->stride[3];
+}
+
+static double dot(const double* a, const double* b, int64_t n) {
+  double sum = 0;
+  for (int64_t c = 0; c < n; ++c) sum += a[c] * b[c];
+  return sum;
+}
+
+/* So many keys, the first ones, does row i see. */
+static int64_t sees(const attest_problem* p, int64_t i) {
+  const int64_t keys = p->k.shape[2], rows = p->q.shape[2];
+  int64_t last = keys;
+  if (p->causal == ATTEST_CAUSAL_TOP_LEFT) last = i + 1;
+  if (p->causal == ATTEST_CAUSAL_BOTTOM_RIGHT) last = i + keys - rows + 1;
+  return last < 0 ? 0 : last > keys ? keys : last;
+}
+
+int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
+  const int64_t group = p->q.shape[1] / p->k.shape[1], dk = p->q.shape[3], dv = p->v.shape[3];
+  (void)message, (void)message_size;
+  for (int64_t b = 0; b < p->q.shape[0]; ++b)
+    for (int64_t h = 0; h < p->q.shape[1]; ++h)
+      for (int64_t i = 0; i < p->q.shape[2]; ++i) {
+        const int64_t n = sees(p, i);
+        double top = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < n; ++j) {
+          const double s = p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, h / group, j, 0), dk);
+          top = s > top ? s : top;
+        }
+        for (int64_t c = 0; c < dv; ++c) *at(&r->out, b, h, i, c) = 0;
+        for (int64_t j = 0; j < n; ++j) {
+          const double s = p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, h / group, j, 0), dk);
+          const double w = exp(s - top);
+          sum += w;
+          for (int64_t c = 0; c < dv; ++c) *at(&r->out, b, h, i, c) += w * *at(&p->v, b, h / group, j, c);
+        }
+        for (int64_t c = 0; n > 0 && c < dv; ++c) *at(&r->out, b, h, i, c) /= sum;
+        if (r->lse.data != NULL) *at(&r->lse, b, h, i, 0) = n > 0 ? top + log(sum) : -INFINITY;
+      }
+  return ATTEST_OK;
+}
+
+int attest_kernel_attention_backward(const attest_backward_problem* problem, attest_gradients* g, char* message,
+                                     size_t message_size) {
+  const attest_problem* p = problem->forward;
+  const int64_t group = p->q.shape[1] / p->k.shape[1], dk = p->q.shape[3], dv = p->v.shape[3], keys = p->k.shape[2];
+  if (problem->size < sizeof *problem || g->size < sizeof *g) {
+    snprintf(message, message_size, "smaller structures than this kernel knows");
+    return ATTEST_UNSUPPORTED;
+  }
+  for (int64_t b = 0; b < p->k.shape[0]; ++b)
+    for (int64_t h = 0; h < p->k.shape[1]; ++h)
+      for (int64_t j = 0; j < keys; ++j) {
+        for (int64_t c = 0; WRONG != LEAVES_DK_UNWRITTEN && c < dk; ++c) *at(&g->dk, b, h, j, c) = 0;
+        for (int64_t c = 0; WRONG != ADDS_TO_DV && c < dv; ++c) *at(&g->dv, b, h, j, c) = 0;
+      }
+  for (int64_t b = 0; b < p->q.shape[0]; ++b)
+    for (int64_t h = 0; h < p->q.shape[1]; ++h)
+      for (int64_t i = 0; i < p->q.shape[2]; ++i) {
+        const double* const go = at(&problem->d_out, b, h, i, 0);
+        const int64_t n = sees(p, i), kv = h / group;
+        const double lse = *at(&problem->lse, b, h, i, 0);
+        const double delta = WRONG == FORGETS_DELTA ? 0 : dot(go, at(&problem->out, b, h, i, 0), dv);
+        const double scale = WRONG == SCALES_TWICE ? p->scale * p->scale : p->scale;
+        for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) = 0;
+        for (int64_t j = 0; j < n; ++j) {
+          const double w = exp(p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, kv, j, 0), dk) - lse);
+          const double ds = w * (dot(go, at(&p->v, b, kv, j, 0), dv) - delta) * scale;
+          for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) += ds * *at(&p->k, b, kv, j, c);
+          if (WRONG == LAST_HEAD_OF_GROUP && h % group != group - 1) continue;
+          for (int64_t c = 0; c < dk; ++c) *at(&g->dk, b, kv, j, c) += ds * *at(&p->q, b, h, i, c);
+          for (int64_t c = 0; c < dv; ++c) *at(&g->dv, b, kv, j, c) += w * go[c];
+        }
+        if (WRONG == WRITES_TO_LSE) *at(&problem->lse, b, h, i, 0) = 0;
+      }
+  return ATTEST_OK;
+}

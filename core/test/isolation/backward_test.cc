@@ -1,0 +1,142 @@
+// Backward passes across the contract: of a library in a process of its own and in this one, and of a program.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+#include "core/oracle/gradients/gradients.h"
+#include "core/problem/gradient.h"
+#include "core/test/isolation/opening.h"
+#include "core/test/says.h"
+
+namespace attest {
+namespace {
+
+using namespace testing_process;
+
+Case backward_case(std::int64_t heads, std::int64_t kv_heads, Causal causal, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const auto drawn = [&](const Shape& shape) {
+    Tensor t(DType::f64, shape);
+    for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, normal(random));
+    return t;
+  };
+  Case c;
+  c.scale = 0.5, c.causal = causal;
+  c[Slot::q] = drawn({2, heads, 3, 4}), c[Slot::k] = drawn({2, kv_heads, 5, 4}),
+  c[Slot::v] = drawn({2, kv_heads, 5, 2});
+  c[Slot::d_out] = drawn({2, heads, 3, 2});
+  return c;
+}
+
+/// The gradients of the kernel's own answers, and what is said of them.
+struct Outcomes {
+  Reply reply;
+  std::array<Verdict, gradient_count> verdicts;
+};
+Outcomes outcomes_of(Kernel& kernel, const Case& c) {
+  const Case forward = forward_of(c);
+  const Reply answer = kernel.run(forward, c.dtype(), /*want_lse=*/true);
+  EXPECT_EQ(answer.status, CallStatus::ok) << answer.message;
+  Outcomes all;
+  all.reply = kernel.backward(c, {answer.out, answer.lse}, c.dtype());
+  if (all.reply.status != CallStatus::ok) return all;
+  const Manifest& manifest = kernel.manifest();
+  all.verdicts = judge_gradients(forward, {c[Slot::d_out], {}, answer.out, answer.lse}, all.reply.gradients,
+                                 manifest.arithmetic_for(c), manifest.backward_arithmetic_for(c));
+  return all;
+}
+
+std::string backward_library(const std::string& name) {
+  return test_library_folder() + "/backward_" + name + ".so";
+}
+std::string program(const std::string& mode) {
+  return "exec:/usr/bin/python3 " + source_folder() + "/core/test/isolation/backward_kernel.py " + mode;
+}
+
+void expect_right(Kernel& kernel, bool causal) {
+  EXPECT_TRUE(kernel.manifest().backward);
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const std::int64_t heads = 1 + seed % 4, kv_heads = heads == 4 ? 2 : 1;
+    const Case c = backward_case(heads, kv_heads, causal && seed % 2 == 0 ? Causal::bottom_right : Causal::none, seed);
+    const Outcomes found = outcomes_of(kernel, c);
+    ASSERT_EQ(found.reply.status, CallStatus::ok) << found.reply.message;
+    for (const Gradient gradient : every_gradient) {
+      const auto at = static_cast<std::size_t>(gradient);
+      EXPECT_EQ(found.verdicts[at].outcome, Outcome::held) << name_of(gradient) << ": " << found.verdicts[at].reason;
+      EXPECT_EQ(found.reply.gradients[at].shape(), c[slot_of(gradient)].shape());
+    }
+  }
+}
+
+TEST(Backward, OfALibraryInAProcess) {
+  const auto kernel = open_kernel(backward_library("right"));
+  expect_right(*kernel, /*causal=*/true);
+  expect_right(*kernel->clone(), /*causal=*/true);
+}
+TEST(Backward, OfALibraryInThisProcess) {
+  KernelOptions options = patient();
+  options.in_process = true;
+  expect_right(*open_kernel(backward_library("right"), options), /*causal=*/true);
+}
+TEST(Backward, OfAProgram) {
+  expect_right(*open_kernel(program("right")), /*causal=*/false);
+}
+
+TEST(Backward, WhatIsWrongIsViolated) {
+  const Case c = backward_case(4, 2, Causal::none, 7);
+  const auto outcome = [&](const std::string& name) {
+    const auto kernel = open_kernel(backward_library(name));
+    return outcomes_of(*kernel, c);
+  };
+  const auto violated = [](const Outcomes& found) {
+    std::string names;
+    for (const Gradient gradient : every_gradient)
+      if (found.verdicts[static_cast<std::size_t>(gradient)].outcome == Outcome::violated) names += name_of(gradient);
+    return names;
+  };
+  EXPECT_EQ(violated(outcome("forgets_delta")), "dqdk");
+  EXPECT_EQ(violated(outcome("last_head_of_group")), "dkdv");
+  EXPECT_EQ(violated(outcome("scales_twice")), "dqdk");
+  // What is added to is no number, whatever was there.
+  const Outcomes added = outcome("adds_to_dv");
+  EXPECT_TRUE(added.reply.status == CallStatus::failed || violated(added) == "dv") << added.reply.message;
+}
+
+TEST(Backward, WhatNoKernelMayDoIsAFailure) {
+  const Case c = backward_case(1, 1, Causal::top_left, 3);
+  const auto failure = [&](const std::string& name) {
+    const auto kernel = open_kernel(backward_library(name));
+    const Outcomes found = outcomes_of(*kernel, c);
+    EXPECT_EQ(found.reply.status, CallStatus::failed);
+    return found.reply.message;
+  };
+  // The last rows see no key but the first three, so that dk of the others is left alone.
+  EXPECT_THAT(failure("leaves_dk_unwritten"), Says("elements of dk"));
+  EXPECT_THAT(failure("writes_to_lse"), Says("lse"));
+}
+
+TEST(Backward, AReplyThatIsNoneIsMalformed) {
+  const Case c = backward_case(1, 1, Causal::none, 3);
+  const auto message = [&](const std::string& mode) {
+    const auto kernel = open_kernel(program(mode));
+    const Outcomes found = outcomes_of(*kernel, c);
+    EXPECT_EQ(found.reply.status, CallStatus::malformed);
+    return found.reply.message;
+  };
+  EXPECT_THAT(message("no-dk"), Says("no tensor named dk"));
+  EXPECT_THAT(message("other-shape"), Says("dq has the shape"));
+}
+
+TEST(Backward, AKernelWithoutOneSaysSo) {
+  const auto kernel = open_kernel("builtin:lazy");
+  const Outcomes found = outcomes_of(*kernel, backward_case(1, 1, Causal::none, 1));
+  EXPECT_EQ(found.reply.status, CallStatus::unsupported);
+  EXPECT_THAT(why_unsupported(kernel->manifest(), backward_case(1, 1, Causal::none, 1)), Says("attention_backward"));
+}
+
+}  // namespace
+}  // namespace attest
