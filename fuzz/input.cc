@@ -410,6 +410,10 @@ Case case_of(const Input& given, const Property& property) {
   if (input.scale) c.scale = *input.scale;
   put_bits(input, c);
   for (const Change& change : input.changes) apply(change, c);
+  if (property.backward != Backward::none && attention) {
+    input.recipe.loss = drawn_loss(input.recipe.seed);
+    fill_loss(input.recipe, c);
+  }
   return c;
 }
 

@@ -63,7 +63,8 @@ inline constexpr std::size_t most_input_bytes =
 /// with c_q + d_o in the place of dk + dv.
 [[nodiscard]] std::int64_t work_of(const Case& c);
 
-/// The valid case of an input; `property` draws where input.drawn.
+/// The valid case of an input; `property` draws where input.drawn. Gradients by the output, where it is about a
+/// backward pass, are of the recipe's seed.
 [[nodiscard]] Case case_of(const Input& input, const Property& property);
 
 /// An input whose case has these tensors bit by bit and this form, whatever the property: every tensor is given by its

@@ -63,13 +63,13 @@ struct RowValues {
 
 /// What the bound needs of the keys of a row.
 struct KeyTerms {
-  double largest_score = 0;  ///< Mabs
-  double most_E = 0;         ///< over keys that carry weight
-  double z = 0;              ///< see KeyPass
+  double largest_score = 0;       ///< Mabs
+  double most_E = 0;              ///< over keys that carry weight
+  double z = 0;                   ///< see KeyPass
   double g_mean = 0, s_mean = 0;  ///< what errors of constants are relative to, as no weight of a softmax shows them
-  double most_E_here = 0;    ///< the same for the evaluation itself (RowKeys::unit)
-  double ratio_here = 0;     ///< at least every key's quotient of the two
-  double reach = 0;          ///< sum of ph
+  double most_E_here = 0;         ///< the same for the evaluation itself (RowKeys::unit)
+  double ratio_here = 0;          ///< at least every key's quotient of the two
+  double reach = 0;               ///< sum of ph
   double UD = 0, LD = 0, denominator = 1;
   double sum_error = 0;   ///< of the sum of weights by accumulation alone: UD without merges and rounded weights
   double merge = 0;       ///< what merging through log-sum-exp adds to the logarithm of the sum

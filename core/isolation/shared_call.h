@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "core/problem/case.h"
 #include "core/problem/fields.h"
-#include "core/problem/gradient.h"
 #include "core/problem/memory.h"
 
 namespace attest::process {

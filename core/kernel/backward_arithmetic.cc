@@ -12,7 +12,6 @@ BackwardArithmetic universal_backward_arithmetic(const Arithmetic& forward) {
   a.delta_in_sum = a.scale_before_rounding = true;
   a.late_dropout = true;
   a.group_partials = forward.input;
-  a.sink_terms = forward.input;
   return a;
 }
 

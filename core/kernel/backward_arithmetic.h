@@ -45,7 +45,6 @@ struct BackwardArithmetic {
   /// Format in which each head's dk and dv are rounded before they are added up over its group; absent: they are one
   /// sum.
   std::optional<DType> group_partials;
-  std::optional<DType> sink_terms;  ///< format in which each row's part of a sink's gradient is rounded
   [[nodiscard]] bool operator==(const BackwardArithmetic&) const = default;
 };
 

@@ -19,7 +19,6 @@
 #include "core/kernel/manifest.h"
 #include "core/kernel/values.h"
 #include "core/problem/case.h"
-#include "core/problem/gradient.h"
 #include "core/support/words.h"
 #include "core/value/tensor.h"
 
@@ -58,7 +57,12 @@ struct Reply {
   Values lse;
   /// Of a backward pass, by Gradient, each in its argument's shape; absent where the kernel returns none. It has no out
   /// and no lse.
-  std::array<Tensor, gradient_count> gradients{};
+  std::array<Values, gradient_count> gradients{};
+};
+
+/// An output and a log-sum-exp that a forward pass returned, [batch, heads, M, dv] and [batch, heads, M] in f64.
+struct ForwardAnswers {
+  Tensor out, lse;
 };
 
 struct Walls;  // isolation/walls/walls.h

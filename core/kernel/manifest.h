@@ -13,7 +13,6 @@
 #include "core/kernel/backward_arithmetic.h"
 #include "core/problem/case.h"
 #include "core/problem/fully_masked_row.h"
-#include "core/problem/gradient.h"
 #include "core/problem/selection.h"
 #include "core/problem/shape_class.h"
 #include "core/support/words.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
-#include "core/kernels/backward.h"
+#include "core/kernels/backward/builtin_backward.h"
 #include "core/kernels/row.h"
 
 namespace attest {

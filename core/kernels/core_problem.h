@@ -290,6 +290,22 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& given) {
   return all;
 }
 
+/// The definition's gradients on T, pages as grouped_gradients has them, of a problem whose sequences are its batch
+/// entries.
+template <class T>
+std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_tensor& d_out) {
+  const auto pages = [](const attest_tensor& t) {
+    std::vector<Matrix<T>> all;
+    for (Index b = 0; b < t.shape[0]; ++b)
+      for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
+    return all;
+  };
+  std::vector<AnswerGradients<T>> of;
+  for (Matrix<T>& page : pages(d_out)) of.push_back({std::move(page), std::nullopt});
+  return grouped_gradients(pages(p.q), pages(p.k), pages(p.v), p.q.shape[0], p.q.shape[1], p.k.shape[1],
+                           input<T>(p.scale), masks_of<T>(p), of);
+}
+
 template <class T>
 MultiheadWeights<T> weights_of(const attest_multihead_problem& p) {
   MultiheadWeights<T> w;

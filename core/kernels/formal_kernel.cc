@@ -24,6 +24,9 @@ class CoreOnExpressions final : public Kernel {
     manifest_.variants = every_variant();
     manifest_.grouped_query = true;
     manifest_.strides = true;
+    manifest_.backward = true;
+    manifest_.backward_terms.masked_row = MaskedGradient::zero;
+    manifest_.backward_terms.uses_out = manifest_.backward_terms.uses_lse = false;
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
   [[nodiscard]] const Manifest& manifest() const override { return manifest_; }
@@ -42,6 +45,19 @@ class CoreOnExpressions final : public Kernel {
     return {CallStatus::ok, {}, numbers_of(out, shape), numbers_of(lse, {shape[0], shape[1], shape[2]})};
   } catch (const UsageError& error) {
     return {CallStatus::rejected, error.what(), {}, {}};
+  }
+  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& /*answers*/, DType /*output*/) override {
+    std::vector<Matrix<Expression>> of_q, of_k, of_v;
+    for (Gradients<Expression>& page : gradients_of<Expression>(c.problem(), c[Slot::d_out].view())) {
+      of_q.push_back(std::move(page.q));
+      // The first of a group has those of k and v.
+      if (page.k.size() > 0) of_k.push_back(std::move(page.k));
+      if (page.v.size() > 0) of_v.push_back(std::move(page.v));
+    }
+    Reply reply;
+    reply.gradients = {numbers_of(of_q, c.q().shape()), numbers_of(of_k, c.k().shape()),
+                       numbers_of(of_v, c.v().shape())};
+    return reply;
   }
 
  private:

@@ -18,6 +18,12 @@ struct Case : Problem {
   [[nodiscard]] bool operator==(const Case&) const = default;
 };
 
+/// The forward pass's problem, of one that asks for gradients.
+[[nodiscard]] inline Case forward_of(Case c) {
+  c[Slot::d_out] = Tensor();
+  return c;
+}
+
 /// The generators' words for what was drawn, "scores:near-ties values:ones mask:none"; empty where it was not drawn.
 [[nodiscard]] inline std::string_view kinds_of(const Case& c) {
   return c.provenance.kinds ? std::string_view(*c.provenance.kinds) : std::string_view();

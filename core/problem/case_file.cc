@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/problem/case.h"
 #include "core/problem/fields.h"
-#include "core/problem/gradient.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/sight.h"
 #include "core/support/errors.h"

@@ -93,7 +93,7 @@ struct Words<Slot> {
 /// heads] takes slope |p - j| from the score of key j in a row whose position is p (sight.h). q_descale [batch|1,
 /// heads|1, blocks|1], k_descale and v_descale [batch|1, kv_heads|1, blocks|1] multiply rows of q, keys and values,
 /// which are in formats that hold their quotients by it (descale.h). d_out, in the shape of the output, is the gradient
-/// of a loss by it, where a backward pass is asked for (gradient.h).
+/// of a loss by it, where a backward pass is asked for.
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;
@@ -138,6 +138,24 @@ struct Problem {
   /// Equal operation, tensors bit by bit and scalars.
   [[nodiscard]] bool operator==(const Problem&) const = default;
 };
+
+/// What a backward pass returns: the gradients of a loss by q, k and v, each in its argument's shape.
+enum class Gradient { q, k, v };
+inline constexpr int gradient_count = 3;
+template <>
+struct Words<Gradient> {
+  static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv"};
+};
+inline constexpr std::array every_gradient{Gradient::q, Gradient::k, Gradient::v};
+[[nodiscard]] constexpr Slot slot_of(Gradient gradient) {
+  constexpr std::array slots{Slot::q, Slot::k, Slot::v};
+  return slots[static_cast<std::size_t>(gradient)];
+}
+/// Does the problem say what a loss's gradient by the output is? Then a backward pass is asked of it, beside the
+/// forward pass of the same problem.
+[[nodiscard]] inline bool asks_for_gradients(const Problem& c) {
+  return c[Slot::d_out].present();
+}
 
 /// 1/sqrt(dk), the definition's scale, in double.
 [[nodiscard]] double inverse_root(std::int64_t dk);

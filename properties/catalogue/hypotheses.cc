@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/problem/case.h"
 #include "core/problem/descale.h"
 #include "core/problem/fields.h"
-#include "core/problem/gradient.h"
 #include "core/problem/kv_cache.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"

@@ -33,6 +33,13 @@ struct Judging {
   [[nodiscard]] std::int64_t rows_of(const Case& c) const;
 };
 
+/// The backward pass that a property is about, which is asked of the kernels alone that have it.
+enum class Backward : std::uint8_t {
+  none,
+  any,
+  from_lse  ///< one whose weights are made of the log-sum-exp that is given
+};
+
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
 /// catalogue joins to the others, so that adding or changing one recompiles that one file.
 struct Property {
@@ -45,8 +52,7 @@ struct Property {
   /// Not empty: it is about a variant of attention (fields.h), or about any of those between which a space stands, and
   /// asked of the kernels alone that list one.
   std::string_view variant = {};
-  /// It is about a backward pass, and asked of the kernels alone that have one.
-  bool gradients = false;
+  Backward backward = Backward::none;
   /// The variants with which it holds all the same, a space between two; "any": all that there are. A case with another
   /// one misses it.
   std::string_view under = {};

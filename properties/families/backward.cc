@@ -3,16 +3,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/kernel/formal.h"
 #include "core/problem/sight.h"
 #include "core/support/printed.h"
+#include "properties/arrangement/any_number.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/gradients.h"
+#include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {
@@ -24,8 +27,6 @@ Verdict oracle(Kernel& kernel, const Case& c) {
 /// Of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is, these are the
 /// gradients.
 Verdict given(Kernel& kernel, const Case& c) {
-  if (kernel.manifest().backward_terms.weights != WeightsFrom::lse)
-    return skipped("the manifest's backward.weights are not made of the log-sum-exp that is given");
   return judge_backward(kernel, run_backward(kernel, c), GradientsAt::answers);
 }
 
@@ -35,10 +36,14 @@ class Zeros {
   /// Those of the rows that the predicate chooses, where anything is said of them.
   template <class Chosen>
   void look_at(const BackwardRun& run, Gradient gradient, Chosen&& chosen) {
-    const Tensor& t = run.of(gradient);
+    const Values& t = run.of(gradient);
     if (!t.present()) return;
     const std::int64_t columns = t.shape()[3];
     for (std::int64_t e = 0; e < t.elements(); ++e) {
+      if (in_a_proof()) {
+        if (chosen(e / columns)) look_at(*t.as<Expressions>(), gradient, e);
+        continue;
+      }
       const Excuse excuse = run.bound(gradient, e).excuse;
       if (!chosen(e / columns) || (excuse != Excuse::none && excuse != Excuse::vacuous)) continue;
       any_ = true;
@@ -52,6 +57,13 @@ class Zeros {
   }
 
  private:
+  void look_at(const Expressions& formulas, Gradient gradient, std::int64_t e) {
+    any_ = true;
+    GenericInputs& inputs = GenericInputs::current();
+    if (!inputs.identical(formulas[e], inputs.at(0)) && wrong_.empty())
+      wrong_ = fmt::format("{} at flat index {} is not 0: {}", name_of(gradient), e,
+                           inputs.difference(formulas[e], inputs.at(0)));
+  }
   bool any_ = false;
   std::string wrong_;
 };
@@ -89,11 +101,17 @@ Verdict hidden_keys(Kernel& kernel, const Case& c) {
   return zeros.verdict();
 }
 
-/// A sum whose terms are known to within what is allowed to each: the two sides of an equation differ by no more.
+/// A sum that is to be 0, whose terms are known to within what is allowed to each: it differs from 0 by no more. In a
+/// proof it is a formula.
 class Balance {
  public:
-  /// factor times a gradient's element; false where nothing is said of it.
-  [[nodiscard]] bool add(const BackwardRun& run, Gradient gradient, std::int64_t element, double factor) {
+  /// sign times factor, a number of the case, times a gradient's element; false where nothing is said of it.
+  [[nodiscard]] bool add(const BackwardRun& run, Gradient gradient, std::int64_t element, double factor, int sign = 1) {
+    if (in_a_proof()) {
+      add_formula((*run.of(gradient).as<Expressions>())[element], factor, sign);
+      return true;
+    }
+    factor *= sign;
     const ElementBound& bound = run.bound(gradient, element);
     // Of a row without a key the gradient is 0 or, by the manifest, nothing.
     if (bound.excuse == Excuse::fully_masked) return true;
@@ -103,10 +121,20 @@ class Balance {
     allowed_ += static_cast<long double>(bound.allowed) * std::fabs(factor);
     return true;
   }
+  /// sign times a number of the case.
+  void add_number(double number, int sign) {
+    if (in_a_proof()) return add_formula(GenericInputs::current().at(1), number, sign);
+    add_exact(static_cast<long double>(number) * sign);
+  }
   void add_exact(long double term) {
     sum_ += term;
     sizes_ += std::fabs(term);
     ++terms_;
+  }
+  /// Is the formula 0 for all reals?
+  [[nodiscard]] bool vanishes() const {
+    GenericInputs& inputs = GenericInputs::current();
+    return !formula_ || inputs.identical(*formula_, inputs.at(0));
   }
   [[nodiscard]] double error() const { return static_cast<double>(std::fabs(sum_)); }
   /// With what this sum loses itself.
@@ -115,6 +143,13 @@ class Balance {
   }
 
  private:
+  void add_formula(const Expression& x, double factor, int sign) {
+    GenericInputs& inputs = GenericInputs::current();
+    const Expression term = inputs.at(factor) * x;
+    if (!formula_) formula_ = inputs.at(0);
+    formula_ = sign > 0 ? *formula_ + term : *formula_ - term;
+  }
+  std::optional<Expression> formula_;
   long double sum_ = 0, sizes_ = 0, allowed_ = 0;
   std::int64_t terms_ = 0;
 };
@@ -124,6 +159,11 @@ class WorstBalance {
  public:
   void judge(const Balance& balance, const auto& words) {
     any_ = true;
+    if (in_a_proof()) {
+      if (!balance.vanishes() && worst_.outcome == Outcome::held)
+        worst_ = violated(Violation::bound, fmt::format("{}: the two sides are not the same formula", words()));
+      return;
+    }
     const double error = balance.error(), allowed = balance.allowed();
     // A NaN among the gradients fails the comparison.
     if (error <= allowed) {
@@ -166,7 +206,7 @@ Verdict gauge(Kernel& kernel, const Case& c) {
             }
           for (std::int64_t j = 0; known && j < k[2]; ++j) {
             const std::int64_t row = ((b * k[1] + kv) * k[2] + j) * dk;
-            known = balance.add(run, Gradient::k, row + one, -c.k()[row + other]);
+            known = balance.add(run, Gradient::k, row + one, c.k()[row + other], -1);
           }
           if (known)
             worst.judge(balance, [&] {
@@ -176,12 +216,18 @@ Verdict gauge(Kernel& kernel, const Case& c) {
   return worst.verdict();
 }
 
+bool sees_a_key(const Case& c, std::int64_t b, std::int64_t h, std::int64_t i) {
+  for (std::int64_t j = 0; j < keys_of(c); ++j)
+    if (!hidden(c, b, h, i, j)) return true;
+  return false;
+}
+
 // Sum_j dv_j = sum_h sum_i g_i over rows that see a key.
 Verdict dv_sums_to_do(Kernel& kernel, const Case& c) {
   if (!kernel.manifest().backward_terms.dv) return skipped("the manifest's backward.gradients do not list dv");
   const BackwardRun run = run_backward_with_bounds(kernel, c);
   const Shape &q = c.q().shape(), &v = c.v().shape();
-  const std::int64_t group = q[1] / v[1], dv = v[3], dk = q[3];
+  const std::int64_t group = q[1] / v[1], dv = v[3];
   WorstBalance worst;
   for (std::int64_t b = 0; b < v[0]; ++b)
     for (std::int64_t kv = 0; kv < v[1]; ++kv)
@@ -193,8 +239,8 @@ Verdict dv_sums_to_do(Kernel& kernel, const Case& c) {
         for (std::int64_t h = kv * group; known && h < (kv + 1) * group; ++h)
           for (std::int64_t i = 0; i < q[2]; ++i) {
             const std::int64_t row = (b * q[1] + h) * q[2] + i;
-            if (run.bound(Gradient::q, row * dk).excuse == Excuse::fully_masked) continue;
-            balance.add_exact(-static_cast<long double>(c[Slot::d_out][row * dv + e]));
+            if (!sees_a_key(c, b, h, i)) continue;
+            balance.add_number(c[Slot::d_out][row * dv + e], -1);
           }
         if (known)
           worst.judge(balance, [&] { return fmt::format("entry {}, key-value head {}, column {}", b, kv, e); });
@@ -213,7 +259,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "bound",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::any,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
@@ -224,7 +270,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "bound",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::from_lse,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
@@ -235,7 +281,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::any,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
@@ -246,7 +292,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::any,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().with_gradients(); },
@@ -257,7 +303,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "bound",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::any,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
@@ -268,7 +314,7 @@ const Property family[] = {
      .needs = "attention_backward",
      .floating_point = "bound",
      .operation = Operation::attention,
-     .gradients = true,
+     .backward = Backward::any,
      .under = sight_alone,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },

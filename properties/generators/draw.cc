@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "properties/generators/fill.h"
 #include "properties/generators/recipes.h"
 #include "properties/generators/stream.h"
 
@@ -167,8 +168,7 @@ DrawnAttention& DrawnAttention::with_descale(FactorKind kind) {
   return *this;
 }
 DrawnAttention& DrawnAttention::with_gradients() {
-  constexpr auto kinds = static_cast<std::uint64_t>(LossKind::count) - 1;
-  recipe_.loss = static_cast<LossKind>(1 + (recipe_.seed >> 20) % kinds);
+  recipe_.loss = drawn_loss(recipe_.seed);
   return *this;
 }
 

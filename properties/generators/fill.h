@@ -42,6 +42,8 @@ void fill_sinks(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its q and k the dropout of its recipe, with its rate, where a mask that is given
 /// has not too many weights.
 void fill_dropout(const Recipe& recipe, Case& c);
+/// The kind that a seed draws; never none.
+[[nodiscard]] LossKind drawn_loss(std::uint64_t seed);
 /// Gives an attention case that has its v the gradients by its output of its recipe.
 void fill_loss(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its tensors the factors of its recipe.

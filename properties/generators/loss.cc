@@ -10,6 +10,11 @@
 
 namespace attest {
 
+LossKind drawn_loss(std::uint64_t seed) {
+  constexpr auto kinds = static_cast<std::uint64_t>(LossKind::count) - 1;
+  return static_cast<LossKind>(1 + (seed >> 20) % kinds);
+}
+
 void fill_loss(const Recipe& r, Case& c) {
   if (r.operation != Operation::attention || r.loss == LossKind::none) return;
   const Shape shape = c.out_shape();

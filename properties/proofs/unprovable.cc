@@ -32,6 +32,8 @@ std::string_view why_unprovable(std::string_view property) {
       {"varlen.tile-edges", "is about rounding: the error of an output against its bound"},
       {"paged.boundary", "is about rounding: the error of an output against its bound"},
       {"paged.read-only", "is about memory: what a call leaves as it was"},
+      {"backward.oracle", "is about rounding: the error of gradients against their bound"},
+      {"backward.given", "is about rounding: the error of gradients against their bound"},
       {"self.parameter-free", "is about printed numbers: the notebook's own"},
       {"position.length-limit", "is about what is refused: more tokens than the table has rows"},
       {"masked.multihead-fully-masked-row", "is about the declared answer where the documents define none"},

@@ -40,7 +40,10 @@ std::string Property::misses_of(const Manifest& manifest) const {
                         return has_word(variant, has.first);
                       });
   if (!listed) return no_variant(variant);
-  if (gradients && !manifest.backward) return std::string(why_no_backward);
+  if (backward == Backward::none) return {};
+  if (!manifest.backward) return std::string(why_no_backward);
+  if (backward == Backward::from_lse && manifest.backward_terms.weights != WeightsFrom::lse)
+    return std::string(why_not_from_lse);
   return {};
 }
 
@@ -51,7 +54,7 @@ Verdict check_case(const Property& property, Kernel& kernel, const Case& c, cons
                                   name_of(property.operation))};
   }
   if (std::string why = property.misses_of(kernel.manifest());
-      (!property.variant.empty() || property.gradients) && !why.empty())
+      (!property.variant.empty() || property.backward != Backward::none) && !why.empty())
     return {.outcome = Outcome::skipped, .reason = std::move(why)};
   if (const auto& over = c.provenance.over_budget) return {.outcome = Outcome::skipped, .reason = *over};
   if (std::string why = why_unsupported(kernel.manifest(), c); !why.empty()) {

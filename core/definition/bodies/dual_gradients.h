@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/definition/bodies/attention.h"
-#include "core/definition/gradients.h"
 #include "core/definition/dual.h"
+#include "core/definition/gradients.h"
 
 namespace attest {
 

@@ -72,16 +72,7 @@ int run_backward(const attest_backward_problem& given, attest_gradients& result,
     return ATTEST_UNSUPPORTED;
   }
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
-  const auto pages = [](const attest_tensor& t) {
-    std::vector<Matrix<T>> all;
-    for (Index b = 0; b < t.shape[0]; ++b)
-      for (Index h = 0; h < t.shape[1]; ++h) all.push_back(matrix_at<T>(t, b, h));
-    return all;
-  };
-  std::vector<AnswerGradients<T>> of;
-  for (Matrix<T>& page : pages(given.d_out)) of.push_back({std::move(page), std::nullopt});
-  const std::vector<Gradients<T>> all = grouped_gradients(pages(p.q), pages(p.k), pages(p.v), batch, heads, kv_heads,
-                                                          input<T>(p.scale), masks_of<T>(p), of);
+  const std::vector<Gradients<T>> all = gradients_of<T>(p, given.d_out);
   const auto write = [](const Matrix<T>& page, const attest_tensor& to, Index b, Index h) {
     for (Index i = 0; to.data != nullptr && i < page.rows(); ++i)
       for (Index c = 0; c < page.cols(); ++c) {

@@ -11,7 +11,7 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/backward_arithmetic.h"
 #include "core/measure/verdict.h"
-#include "core/problem/gradient.h"
+#include "core/problem/case.h"
 #include "core/value/tensor.h"
 
 namespace attest {

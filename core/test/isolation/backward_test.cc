@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/oracle/gradients/gradients.h"
-#include "core/problem/gradient.h"
+#include "core/problem/case.h"
 #include "core/test/isolation/opening.h"
 #include "core/test/says.h"
 
@@ -45,7 +45,10 @@ Outcomes outcomes_of(Kernel& kernel, const Case& c) {
   all.reply = kernel.backward(c, {answer.out, answer.lse}, c.dtype());
   if (all.reply.status != CallStatus::ok) return all;
   const Manifest& manifest = kernel.manifest();
-  all.verdicts = judge_gradients(forward, {c[Slot::d_out], {}, answer.out, answer.lse}, all.reply.gradients,
+  std::array<Tensor, gradient_count> found;
+  for (const Gradient gradient : every_gradient)
+    found[static_cast<std::size_t>(gradient)] = all.reply.gradients[static_cast<std::size_t>(gradient)].tensor();
+  all.verdicts = judge_gradients(forward, {c[Slot::d_out], {}, answer.out, answer.lse}, found,
                                  manifest.arithmetic_for(c), manifest.backward_arithmetic_for(c));
   return all;
 }

@@ -1,6 +1,4 @@
 // Problems whose gradients are asked for, and their files.
-#include "core/problem/gradient.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -25,7 +25,6 @@
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/split_laws.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/row_lse.h"
 #include "properties/families/variants/row_weights.h"
 #include "properties/families/variants/sequence_laws.h"
@@ -33,6 +32,7 @@
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/weights.h"
 
 namespace attest {

@@ -18,12 +18,12 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/row_weights.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/weights.h"
 
 namespace attest {

@@ -24,13 +24,13 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/refute.h"
 
 namespace attest {

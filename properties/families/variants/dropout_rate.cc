@@ -20,10 +20,10 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
+#include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {

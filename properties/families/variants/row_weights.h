@@ -13,7 +13,7 @@
 #include "core/problem/case.h"
 #include "core/support/infinity.h"
 #include "core/value/dtype.h"
-#include "properties/families/variants/not_judged.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/numbers.h"
 #include "properties/language/result.h"
 #include "properties/language/weights.h"

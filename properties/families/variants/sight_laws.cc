@@ -20,10 +20,10 @@
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/families/row_policy.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/generators/later_arguments.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/weights.h"
 
 namespace attest::sight_laws {

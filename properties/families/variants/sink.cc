@@ -23,7 +23,6 @@
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/split_laws.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/row_lse.h"
 #include "properties/families/variants/scaled_queries.h"
 #include "properties/families/variants/sequence_laws.h"
@@ -31,6 +30,7 @@
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/refute.h"
 #include "properties/language/weights.h"
 

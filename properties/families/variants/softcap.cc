@@ -21,7 +21,6 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/row_lse.h"
 #include "properties/families/variants/row_weights.h"
 #include "properties/families/variants/scaled_queries.h"
@@ -29,6 +28,7 @@
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
+#include "properties/language/not_judged.h"
 #include "properties/language/refute.h"
 #include "properties/language/weights.h"
 

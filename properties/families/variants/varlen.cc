@@ -15,12 +15,12 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
-#include "properties/families/variants/not_judged.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 #include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {

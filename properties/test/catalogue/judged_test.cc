@@ -81,6 +81,8 @@ TEST(Judged, EveryTheoremByEveryClassThatCanMeetItsHypotheses) {
     Tampered kernel(registered("core:double"), [](Case&) {});
     of.limit(kernel.manifest());
     for (const Property* const property : catalogue()) {
+      // The core's weights are its own.
+      if (property->backward == Backward::from_lse) continue;
       int judged = 0;
       std::map<std::string, int> why;
       for (int k = 0; k < cases; ++k) {

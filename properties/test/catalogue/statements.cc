@@ -224,7 +224,7 @@ std::string sees(const Property& p) {
   std::map<std::string, std::vector<std::string>> groups;
   for (const WrongKernel& wrong : wrong_kernels()) {
     // One whose forward pass is right is no matter to a row about that.
-    if (wrong.backward && !p.gradients) continue;
+    if (wrong.backward && p.backward == Backward::none) continue;
     Spoilt kernel(wrong.fault, wrong.backward);
     if (!goes_red(p, kernel)) continue;
     const std::size_t space = wrong.name.find(' ');

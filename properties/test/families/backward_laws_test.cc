@@ -76,7 +76,7 @@ TEST(BackwardLaws, HoldOfARightKernelAndJudgeIt) {
 TEST(BackwardLaws, EachGradientIsHeldAgainstWhatWasGiven) {
   for (const Gradient gradient : every_gradient) {
     Changed wrong(nullptr, [gradient](Reply& reply) {
-      Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)];
+      Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
       for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, t[e] * 1.01);
     });
     EXPECT_GT(seen_by("backward.given", wrong, DType::f32).violated, 20) << name_of(gradient);
@@ -95,7 +95,7 @@ TEST(BackwardLaws, AWrongForwardPassIsNoFaultOfTheBackwardPass) {
   EXPECT_EQ(seen_by("backward.dv-sums-to-do", wrong, DType::f32).violated, 0);
   // One that takes no notice of it is.
   Changed deaf(off, [](Reply& reply) {
-    Tensor& dv = reply.gradients[static_cast<std::size_t>(Gradient::v)];
+    Tensor& dv = reply.gradients[static_cast<std::size_t>(Gradient::v)].tensor();
     for (std::int64_t e = 0; e < dv.elements(); ++e) dv.set(e, dv[e] * 1.1331484530668263);  // e^(1/8)
   });
   EXPECT_GT(seen_by("backward.given", deaf, DType::f32).violated, 20);

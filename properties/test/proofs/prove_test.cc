@@ -70,6 +70,8 @@ const std::map<std::string_view, Evidence> others{
     {"varlen.tile-edges", Evidence::untreated},
     {"paged.boundary", Evidence::untreated},
     {"paged.read-only", Evidence::untreated},
+    {"backward.oracle", Evidence::untreated},
+    {"backward.given", Evidence::untreated},
     {"multihead.promised", Evidence::untreated},
     {"multihead.returned-weights", Evidence::untreated},
     {"masked.multihead-fully-masked-row", Evidence::untreated},

@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/problem/gradient.h"
+#include "core/problem/case.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
@@ -16,7 +16,7 @@ Reply right_forward(Kernel& kernel, const Case& c, DType output, bool want_lse) 
   return kernel.run(c, output, want_lse);
 }
 
-using Gradients = std::array<Tensor, gradient_count>;
+using Gradients = std::array<Values, gradient_count>;
 /// The right gradients, changed.
 WrongKernel changed(std::string name, std::function<void(Kernel&, const Case&, Gradients&)> change) {
   return {std::move(name), right_forward,
@@ -37,7 +37,7 @@ WrongKernel asked(std::string name, std::function<void(Case&)> change) {
 }
 
 Tensor& of(Gradients& gradients, Gradient gradient) {
-  return gradients[static_cast<std::size_t>(gradient)];
+  return gradients[static_cast<std::size_t>(gradient)].tensor();
 }
 void set_each(Tensor& t, const std::function<double(std::int64_t e, double old)>& value) {
   for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, value(e, t[e]));

@@ -1,4 +1,4 @@
-#include "core/kernels/backward.h"
+#include "core/kernels/backward/builtin_backward.h"
 
 #include <algorithm>
 #include <cmath>
