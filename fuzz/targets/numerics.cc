@@ -84,7 +84,7 @@ Numerics::Numerics(std::string_view properties, std::vector<std::unique_ptr<Kern
     for (const Property* const property : properties_matching(pattern)) {
       if (property->is_statistical()) continue;
       for (const std::unique_ptr<Kernel>& kernel : kernels_) {
-        if (!kernel->manifest().has(property->operation)) continue;
+        if (!property->misses_of(kernel->manifest()).empty()) continue;
         for (const DType dtype : kernel->manifest().dtypes) {
           const Choice choice{property, kernel.get(), dtype};
           choices_.emplace(hash_of(choice), choice);
