@@ -110,6 +110,11 @@ struct Property {
 [[nodiscard]] std::span<const Property> append_properties();
 [[nodiscard]] std::span<const Property> paged_properties();
 [[nodiscard]] std::span<const Property> backward_properties();
+[[nodiscard]] std::span<const Property> backward_run_properties();
+[[nodiscard]] std::span<const Property> backward_sum_properties();
+[[nodiscard]] std::span<const Property> backward_zero_properties();
+[[nodiscard]] std::span<const Property> backward_pair_properties();
+[[nodiscard]] std::span<const Property> backward_scaling_properties();
 [[nodiscard]] std::span<const Property> multihead_oracle_properties();
 [[nodiscard]] std::span<const Property> multihead_weight_properties();
 [[nodiscard]] std::span<const Property> multihead_form_properties();

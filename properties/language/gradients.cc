@@ -1,66 +1,175 @@
 #include "properties/language/gradients.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/kernel/formal.h"
 #include "core/problem/sight.h"
+#include "core/support/printed.h"
+#include "properties/language/domain.h"
+#include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {
 
-GradientOptions options_of(const Kernel& kernel) {
-  GradientOptions options;
-  const auto& claims = kernel.manifest().backward_terms.claims;
-  options.ignores_dead_values = std::ranges::find(claims, Claim::ignores_dead_values) != claims.end();
-  return options;
+bool claims_of_gradients(const Kernel& kernel, Claim claim) {
+  const std::vector<Claim>& claims = kernel.manifest().backward_terms.claims;
+  return std::ranges::find(claims, claim) != claims.end();
+}
+
+AllowedError allowed_by(const ElementBound& b) {
+  return {b.allowed, b.excuse, b.finite_required, b.value, b.certificate};
 }
 
 }  // namespace
 
-BackwardRun run_backward(Kernel& kernel, const Case& c) {
-  const Manifest& manifest = kernel.manifest();
-  const Case forward = forward_of(c);
-  if (manifest.backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
-    throw NoAnswer{{.outcome = Outcome::skipped,
-                    .reason =
-                        "has a row without a key; the manifest's backward.masked_row does not say what becomes of "
-                        "its gradients"}};
-  BackwardRun run{.problem = c, .given = {c[Slot::d_out], {}, {}, {}}, .gradients = {}, .bounds = {}};
-  if (GenericInputs::in_use()) {
-    run.gradients = kernel.backward(c, {}, c.dtype()).gradients;
-    return run;
+struct BackwardRun::Passes {
+  Case problem;
+  BackwardInputs given;
+  std::array<Values, gradient_count> gradients;
+  // What bounds follow from.
+  Arithmetic forward{};
+  BackwardArithmetic backward{};
+  GradientOptions options{};
+  bool ignores_dead_values = false;  ///< of the forward pass
+  std::optional<GradientBounds> bounds{};
+  std::optional<AttentionBounds> out_bounds{};
+
+  AllowedError bound(Gradient gradient, std::int64_t e) {
+    if (!bounds) bounds = gradient_bounds(forward_of(problem), given, forward, backward, options);
+    return allowed_by((*bounds)[static_cast<std::size_t>(gradient)][static_cast<std::size_t>(e)]);
   }
-  Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
-  run.given.out = std::move(reply.out.tensor()), run.given.lse = std::move(reply.lse.tensor());
-  Reply back = kernel.backward(c, {run.given.out, run.given.lse}, c.dtype());
-  if (back.status != CallStatus::ok) throw_without_output(manifest, c, back.status, back.message);
-  run.gradients = std::move(back.gradients);
-  return run;
-}
+  AllowedError bound_of_out(std::int64_t e) {
+    if (!out_bounds) out_bounds = attention_bounds(forward_of(problem), forward, ignores_dead_values);
+    return allowed_by(out_bounds->elements[static_cast<std::size_t>(e)]);
+  }
+  void run_backward(Kernel& kernel) {
+    Reply back = kernel.backward(problem, {given.out, given.lse}, problem.dtype());
+    if (back.status != CallStatus::ok) throw_without_output(kernel.manifest(), problem, back.status, back.message);
+    gradients = std::move(back.gradients);
+  }
+};
 
-BackwardRun run_backward_with_bounds(Kernel& kernel, const Case& c) {
-  BackwardRun run = run_backward(kernel, c);
-  if (GenericInputs::in_use()) return run;
-  const Case forward = forward_of(c);
-  run.bounds = gradient_bounds(forward, run.given, kernel.manifest().arithmetic_for(c),
-                               kernel.manifest().backward_arithmetic_for(c), options_of(kernel));
-  return run;
-}
-
-Verdict judge_backward(const Kernel& kernel, const BackwardRun& run, GradientsAt at) {
-  GradientOptions options = options_of(kernel);
-  options.at = at;
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c) : passes_(std::make_shared<Passes>()) {
   const Manifest& manifest = kernel.manifest();
+  const Case forward = forward_of(within_reach(kernel, c));
+  if (manifest.backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
+    throw NoAnswer{
+        skipped("has a row without a key; the manifest's backward.masked_row does not say what becomes of "
+                "its gradients")};
+  Passes& passes = *passes_;
+  passes.problem = c;
+  passes.given.d_out = c[Slot::d_out];
+  if (!GenericInputs::in_use()) {
+    Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
+    passes.given.out = std::move(reply.out.tensor()), passes.given.lse = std::move(reply.lse.tensor());
+    passes.forward = manifest.arithmetic_for(c), passes.backward = manifest.backward_arithmetic_for(c);
+    passes.options.ignores_dead_values = claims_of_gradients(kernel, Claim::ignores_dead_values);
+    passes.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
+  }
+  passes.run_backward(kernel);
+}
+
+BackwardRun BackwardRun::again(Kernel& kernel) const {
+  BackwardRun other = *this;
+  other.passes_ = std::make_shared<Passes>(*passes_);
+  other.passes_->run_backward(kernel);
+  return other;
+}
+
+const Case& BackwardRun::problem() const {
+  return passes_->problem;
+}
+const BackwardInputs& BackwardRun::given() const {
+  return passes_->given;
+}
+bool BackwardRun::has(Gradient gradient) const {
+  return passes_->gradients[static_cast<std::size_t>(gradient)].present();
+}
+
+Result BackwardRun::of(Gradient gradient) const {
+  if (!has(gradient))
+    throw NoAnswer{skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)))};
+  return Result(
+      std::make_shared<const Run>(passes_->problem, passes_->gradients[static_cast<std::size_t>(gradient)],
+                                  [passes = passes_, gradient](std::int64_t e) { return passes->bound(gradient, e); }));
+}
+
+Result BackwardRun::out(Kernel& kernel) const {
+  if (GenericInputs::in_use()) return run(kernel, forward_of(passes_->problem));
+  return Result(std::make_shared<const Run>(forward_of(passes_->problem), passes_->given.out,
+                                            [passes = passes_](std::int64_t e) { return passes->bound_of_out(e); }));
+}
+
+Verdict BackwardRun::judged(GradientsAt at) const {
+  const Passes& passes = *passes_;
+  GradientOptions options = passes.options;
+  options.at = at;
   std::array<Tensor, gradient_count> found;
-  std::ranges::transform(run.gradients, found.begin(), [](const Values& one) { return one.tensor(); });
+  std::ranges::transform(passes.gradients, found.begin(), [](const Values& one) { return one.tensor(); });
   auto [of_q, of_k, of_v] =
-      judge_gradients(forward_of(run.problem), run.given, found, manifest.arithmetic_for(run.problem),
-                      manifest.backward_arithmetic_for(run.problem), options);
+      judge_gradients(forward_of(passes.problem), passes.given, found, passes.forward, passes.backward, options);
   Verdict worst = worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
   // It is no element of an output; the reason says which one it is.
   worst.element = -1;
   return worst;
+}
+
+Match gradient_bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {
+  const bool all = std::ranges::all_of(claims, [&](Claim claim) { return claims_of_gradients(kernel, claim); });
+  return all ? bits_if(kernel, claims) : Match::bound;
+}
+
+Match match_of_dead_gradients(const Kernel& kernel) {
+  if (gradient_bits_if(kernel, {Claim::deterministic}) == Match::bound) return Match::bound;
+  const bool dead = gradient_bits_if(kernel, {Claim::ignores_dead_values}) == Match::bits;
+  return dead ? Match::bits : Match::values;
+}
+
+Match match_of_unseen_rows(const Kernel& kernel) {
+  const Match match = gradient_bits_if(kernel, {Claim::deterministic, Claim::batch_invariant});
+  return match == Match::bound ? match : Match::values;
+}
+
+Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gradients,
+                      const std::function<Verdict(Gradient)>& law) {
+  Verdict worst = skipped("the manifest's backward.gradients list none that the law speaks of");
+  for (const Gradient gradient : gradients)
+    if (run.has(gradient)) worst = worse_of({std::move(worst), law(gradient)});
+  return worst;
+}
+
+Verdict about(Gradient gradient, Verdict verdict) {
+  verdict.element = -1;
+  verdict.compared.clear();
+  if (!verdict.reason.empty() && verdict.outcome == Outcome::violated)
+    verdict.reason = fmt::format("{}: {}", name_of(gradient), verdict.reason);
+  return verdict;
+}
+
+Verdict gradients_agree(Gradient gradient, Sides sides, Match match) {
+  return about(gradient, agree_in_domain(sides, match));
+}
+Verdict gradients_agree(Gradient gradient, NumberSides sides) {
+  return about(gradient, agree(sides));
+}
+
+Verdict gradients_scale(Gradient gradient, Sides sides, double factor, Match match) {
+  const auto& [left, right] = sides;
+  if (match != Match::bound && (factor == 1 || factor == -1) && !left.run().out().is<Expressions>()) {
+    for (std::int64_t e = 0; e < left.elements(); ++e) {
+      const double x = left.run().out()[left.origin(e)], y = factor * right.run().out()[right.origin(e)];
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      return about(gradient, violated(Violation::bits,
+                                      fmt::format("element {} is {} and {} was expected of a deterministic kernel", e,
+                                                  printed(x), printed(y))));
+    }
+    return {};
+  }
+  return gradients_agree(gradient, {Numbers(left), Numbers(right).scaled(factor)});
 }
 
 }  // namespace attest
