@@ -127,20 +127,21 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   out.common = std::expm1(row.common);
   out.of_delta = std::exp(row.common) * eD;
   out.constant = 2 * (x.n + 1) * p.lam_a * x.scaled;
-  double most_score = 0, most_weight = 0, most_size = 0, scores = 0;
+  double most_score = 0, most_weight = 0, most_size = 0, most_apart = 0, scores = 0;
   for (std::int64_t j = 0; j < row.n; ++j) {
     take_score(x, eD, j, out);
     const auto at = static_cast<std::size_t>(j);
     most_score = std::max(most_score, out.scores[at]);
     most_weight = std::max(most_weight, out.weights[at]);
     most_size = std::max(most_size, row.size[j]);
+    most_apart = std::max(most_apart, row.apart[j] + x.of_weight(j));
     scores += out.scores[at];
   }
   out.of_inputs = p.lam_in * scores;
   const double before = (1 + x.gd) * p.gain * most_size + (p.declared.delta_in_sum ? row.delta + eD : 0);
   const double scaled = most_score * std::max(1.0, p.declared.scale_before_rounding ? p.tau : 1.0);
   // Comparisons that NaN fails.
-  out.in_domain = before <= p.H_dot && (1 + x.gd) * (row.g_out + row.g_error) + row.delta + eD <= p.H_dot &&
+  out.in_domain = before <= p.H_dot && most_apart + eD <= p.H_dot && (1 + x.gd) * (row.g_out + row.g_error) + row.delta + eD <= p.H_dot &&
                   scaled <= p.H_ds && most_weight <= p.H_p && p.gain * most_weight <= p.H_p && out.of_delta < 1e300;
 }
 
