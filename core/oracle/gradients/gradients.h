@@ -41,7 +41,7 @@ struct GradientOptions {
 /// A gradient's elements, row-major.
 using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 
-/// Exact values and bounds of the gradients of a valid attention problem without softcap, in double.
+/// Exact values and bounds of the gradients of a valid attention problem, in double.
 [[nodiscard]] GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
                                              const BackwardArithmetic& backward, const GradientOptions& options = {});
 

@@ -49,6 +49,7 @@ class GroupPass {
   [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i);
   void take_weights(const GradientTask& task, double given_lse);
   void take_products();
+  void take_slopes();
   [[nodiscard]] bool take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
                                  double of_lse);
   void add_to_query(std::int64_t slot);
@@ -73,7 +74,8 @@ class GroupPass {
   std::vector<double> rows_of_key_;  ///< how many rows see a key
   // Of a row: its gradients by the output, and per key what RowSizes points at.
   std::vector<double> g_, weight_, la_, most_weight_, exponent_, of_weight_, most_of_weight_, size_, apart_, v1_, E_;
-  std::vector<double> delta_scores_, z_, z_here_, z_v_, z_v_here_;
+  std::vector<double> delta_scores_;
+  std::vector<double> slope_, most_slope_, of_slope_, of_slope_here_;  ///< of a cap: 1 - y^2, from above, its errors
   std::vector<unsigned char> kept_;
   double delta_ = 0;        ///< D - c
   double common_here_ = 0;  ///< error of the sum of weights, as an exponent

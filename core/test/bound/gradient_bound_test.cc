@@ -39,7 +39,7 @@ TEST_P(GradientBound, NoCorrectKernelExceedsIt) {
   EXPECT_LT(all.excused, all.checks / 4);
 }
 TEST_P(GradientBound, NoCorrectKernelExceedsItWithAVariant) {
-  for (const Added added : {Added::window, Added::sink, Added::dropout, Added::slope}) {
+  for (const Added added : {Added::window, Added::sink, Added::softcap, Added::dropout, Added::slope}) {
     SCOPED_TRACE(testing::PrintToString(added));
     EXPECT_GT(validate(added, GetParam() == DType::f64 ? 2 : 15).checks, 5'000);
   }
@@ -130,6 +130,7 @@ std::vector<Mistake> mistakes() {
   add("D in bf16", 0.01, [](BackwardFault& f) { f.delta_in = DType::bf16; });
   add("sums in bf16", 0.003, [](BackwardFault& f) { f.sums_in = DType::bf16; });
   add("dP in f8", 0.05, [](BackwardFault& f) { f.of_weights_in = DType::f8_e4m3; });
+  add("no derivative of the cap", 0.02, [](BackwardFault& f) { f.forgets_cap = true; }, Added::softcap);
   add("no dropout in dP", 0.1, [](BackwardFault& f) { f.forgets_dropout = true; }, Added::dropout);
   return all;
 }
