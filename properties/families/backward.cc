@@ -113,8 +113,8 @@ class Balance {
     }
     factor *= sign;
     const ElementBound& bound = run.bound(gradient, element);
-    // Of a row without a key the gradient is 0 or, by the manifest, nothing.
-    if (bound.excuse == Excuse::fully_masked) return true;
+    // Of a row without a key the gradient is 0 or, by the manifest, nothing; and of what is padding.
+    if (bound.excuse == Excuse::fully_masked || bound.excuse == Excuse::padding) return true;
     if (bound.excuse != Excuse::none && bound.excuse != Excuse::vacuous) return false;
     const long double found = run.of(gradient)[element];
     add_exact(found * static_cast<long double>(factor));
@@ -248,7 +248,8 @@ Verdict dv_sums_to_do(Kernel& kernel, const Case& c) {
   return worst.verdict();
 }
 
-constexpr std::string_view sight_alone = "window chunk";
+constexpr std::string_view all_with_gradients = "window chunk lengths packed left_pad sink softcap dropout alibi",
+                           sums_of_weights = "window chunk lengths packed left_pad softcap alibi";
 
 constexpr auto of_gradients = std::to_array<Stated>({defining(hypotheses::gradients, "it is about them")});
 
@@ -260,7 +261,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = oracle},
@@ -271,7 +272,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::from_lse,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = given},
@@ -282,7 +283,7 @@ const Property family[] = {
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = zero_dout},
@@ -293,7 +294,7 @@ const Property family[] = {
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().with_gradients(); },
      .check = hidden_keys},
@@ -304,7 +305,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = gauge},
@@ -315,7 +316,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = sums_of_weights,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = dv_sums_to_do},
