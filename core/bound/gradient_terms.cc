@@ -77,8 +77,14 @@ struct Pass {
   }
 };
 
-/// 8.3 of key j: what dS_j errs by and how large it is. Returns how large it is before the cap's derivative.
-double take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
+/// How large two numbers of a kernel may be.
+struct OnTheWay {
+  double apart = 0;     ///< dP_j - D
+  double uncapped = 0;  ///< P_j times that
+};
+
+/// 8.3 of key j: what dS_j errs by and how large it is.
+OnTheWay take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const BackwardProfile& p = x.p;
   const RowSizes& row = x.row;
   const BackwardArithmetic& a = p.declared;
@@ -107,7 +113,7 @@ double take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const bool kept = x.kept(j);
   out.of_g[at] = kept ? grown_v + p.lam_e + p.lam_p + p.lam : 0;
   out.weights[at] = kept ? both.whole * (1 + p.u_p) + p.lam_e + p.lam_p + p.lam : 0;
-  return (whole + x.lam_here) * reach;
+  return {reach, (whole + x.lam_here) * reach};
 }
 
 }  // namespace
@@ -123,9 +129,11 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   out.common = std::expm1(row.common);
   out.of_delta = std::exp(row.common) * eD;
   out.constant = 2 * (x.n + 1) * p.lam_a * x.scaled;
-  double most_score = 0, most_weight = 0, most_size = 0, most_uncapped = 0, scores = 0;
+  double most_score = 0, most_weight = 0, most_size = 0, scores = 0;
+  OnTheWay most;
   for (std::int64_t j = 0; j < row.n; ++j) {
-    most_uncapped = std::max(most_uncapped, take_score(x, eD, j, out));
+    const OnTheWay here = take_score(x, eD, j, out);
+    most.apart = std::max(most.apart, here.apart), most.uncapped = std::max(most.uncapped, here.uncapped);
     const auto at = static_cast<std::size_t>(j);
     most_score = std::max(most_score, out.scores[at]);
     most_weight = std::max(most_weight, out.weights[at]);
@@ -137,7 +145,8 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   const double scaled = most_score * std::max(1.0, p.declared.scale_before_rounding ? p.tau : 1.0);
   // Comparisons that NaN fails.
   out.in_domain = before <= p.H_dot && (1 + x.gd) * (row.g_out + row.g_error) + row.delta + eD <= p.H_dot &&
-                  scaled <= p.H_ds && most_uncapped * p.cap_range <= p.H_ds && most_weight <= p.H_p && p.gain * most_weight <= p.H_p && out.of_delta < 1e300;
+                  scaled <= p.H_ds && most.apart * (1 + p.u) <= p.H_dot && most.uncapped * p.cap_range <= p.H_ds &&
+                  most_weight <= p.H_p && p.gain * most_weight <= p.H_p && out.of_delta < 1e300;
 }
 
 double gradient_bound(const BackwardProfile& p, const ElementSums& sums, double scale, double phi, bool grouped) {

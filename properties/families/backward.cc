@@ -20,8 +20,9 @@
 namespace attest {
 namespace {
 
+template <Gradient gradient>
 Verdict oracle(Kernel& kernel, const Case& c) {
-  return judge_backward(kernel, run_backward(kernel, c), GradientsAt::definition);
+  return judge_gradient(kernel, run_backward(kernel, c), gradient);
 }
 
 /// Of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is, these are the
@@ -254,8 +255,8 @@ constexpr std::string_view all_with_gradients = "window chunk lengths packed lef
 constexpr auto of_gradients = std::to_array<Stated>({defining(hypotheses::gradients, "it is about them")});
 
 const Property family[] = {
-    {.name = "backward.oracle",
-     .statement = "dQ, dK and dV lie within the bound of the definition's exact gradients",
+    {.name = "backward.oracle-dq",
+     .statement = "dQ lies within the bound of the definition's exact gradient",
      .source = "+",
      .needs = "attention_backward",
      .floating_point = "bound",
@@ -264,7 +265,29 @@ const Property family[] = {
      .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
-     .check = oracle},
+     .check = oracle<Gradient::q>},
+    {.name = "backward.oracle-dk",
+     .statement = "dK lies within the bound of the definition's exact gradient",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .backward = Backward::any,
+     .under = all_with_gradients,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = oracle<Gradient::k>},
+    {.name = "backward.oracle-dv",
+     .statement = "dV lies within the bound of the definition's exact gradient",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .backward = Backward::any,
+     .under = all_with_gradients,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = oracle<Gradient::v>},
     {.name = "backward.given",
      .statement = "the same at the kernel's own lse and out, whatever they are",
      .source = "+",

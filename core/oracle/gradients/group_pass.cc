@@ -46,6 +46,7 @@ void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv
   const std::int64_t all = c.q().shape()[1], kv_heads = c.k().shape()[1];
   heads_ = all / kv_heads, first_head_ = kv * heads_;
   group_ = Excuse::none;
+  adds_ = hides_ = false;
   head_.load(c, s, first_head_, false);
   const std::int64_t queries = head_.queries, keys = head_.keys, dk = head_.dk, dv = head_.dv;
   rows_.assign(static_cast<std::size_t>(heads_ * queries), Excuse::none);
@@ -102,6 +103,7 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
       evaluate_double(head_, std::span(&i, 1), profile_, task.options.ignores_dead_values, true, row_);
   if (excuse != Excuse::none) return excuse;
   keys_ = row_.n - (row_.has_sink ? 1 : 0);
+  adds_ = adds_ || head_.bias, hides_ = hides_ || keys_ < head_.keys;
   if (keys_ == 0) return Excuse::none;
   const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
   if (!terms.in_domain || terms.capped) return Excuse::overflow;
@@ -218,6 +220,8 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
     // What this evaluation of the output errs by.
     of_output += most_weight_[e] * (std::expm1(exponent_[e]) + (2 * static_cast<double>(row_.n) + 8) * unit) * size_[e];
   }
+  // The products and sums of it underflow where values are subnormal, and g may be large.
+  of_output += sum_of_sizes(g_.data(), dv) * (static_cast<double>(row_.n) + 2) * 0x1p-1074 * (1 + 0x1p-20);
   const bool from_out = at_answers && here_.declared.delta == DeltaFrom::out;
   delta = from_out ? exact_g_out : own_delta;
   delta_ = delta - of_lse;
@@ -386,6 +390,12 @@ ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row,
     bound.excuse = Excuse::vacuous;
   }
   return bound;
+}
+
+double GroupPass::size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const {
+  const GradientSumsHere& sums = of == Gradient::q ? of_q_ : of == Gradient::k ? of_k_ : of_v_;
+  const std::int64_t at = of == Gradient::q ? h * head_.queries + row : row;
+  return (of == Gradient::v ? head_.gain.high : kernel_.tau) * sums.size[static_cast<std::size_t>(at * sums.width + c)];
 }
 
 ElementBound GroupPass::query(std::int64_t h, std::int64_t i, std::int64_t c) const {

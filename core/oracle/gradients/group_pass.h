@@ -42,6 +42,11 @@ class GroupPass {
   [[nodiscard]] ElementBound query(std::int64_t h, std::int64_t i, std::int64_t c) const;
   [[nodiscard]] ElementBound key(std::int64_t j, std::int64_t c) const;
   [[nodiscard]] ElementBound value(std::int64_t j, std::int64_t c) const;
+  /// The sizes of the terms of such an element, summed up.
+  [[nodiscard]] double size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const;
+  /// Is something added to a score; is a key hidden?
+  [[nodiscard]] bool adds() const { return adds_; }
+  [[nodiscard]] bool hides() const { return hides_; }
 
  private:
   void count_rows(const GradientTask& task, const Sequence& s);
@@ -58,6 +63,7 @@ class GroupPass {
                                       double phi, bool grouped, double constant, Excuse excuse) const;
 
   std::int64_t first_head_ = 0, heads_ = 0;
+  bool adds_ = false, hides_ = false;
   Head head_;
   Row row_;
   Profile profile_;

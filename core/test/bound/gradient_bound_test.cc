@@ -105,6 +105,38 @@ TEST(GradientBoundTerms, InputsThatAreReadAsZeroAreInIt) {
   }
 }
 
+// An output between two subnormals, which no double is, and a large gradient by it.
+TEST(GradientBoundTerms, AnOutputThatNoDoubleIsIsAnErrorOfD) {
+  const BackwardEmulation kernel = kernel_named("f64.backward");
+  BackwardCase of;
+  const auto column = [](const std::vector<double>& numbers) {
+    return Tensor(DType::f64, {1, 1, std::ssize(numbers), 1}, numbers);
+  };
+  of.c.tensors[0] = column({1}), of.c.tensors[1] = column({0, 0}), of.c.tensors[2] = column({0, -0x1p-1074});
+  of.d_out = column({0x1p78});
+  GradientCount count;
+  check_gradients(kernel, of, {}, "by hand", count);
+  EXPECT_EQ(count.violations, 0) << count.first_violation;
+  EXPECT_GT(count.checks + count.excused, 0);
+}
+
+// g.v and D are numbers of the format each, and their difference is none.
+TEST(GradientBoundTerms, ADifferenceThatMayOverflowIsOutsideOfTheDomain) {
+  const BackwardEmulation kernel = kernel_named("f32.backward");
+  const auto column = [](const std::vector<double>& numbers) {
+    return Tensor(DType::f32, {1, 1, std::ssize(numbers), 1}, numbers);
+  };
+  for (const double most : {0x1.cp127, 0x1p126}) {
+    BackwardCase of;
+    of.c.tensors[0] = column({1}), of.c.tensors[1] = column({0, 0, 0});
+    of.c.tensors[2] = column({most, most, -most}), of.d_out = column({1});
+    GradientCount count;
+    check_gradients(kernel, of, {}, "by hand", count);
+    EXPECT_EQ(count.violations, 0) << count.first_violation;
+    EXPECT_EQ(count.excused, most > 0x1p127 ? 7 : 0);
+  }
+}
+
 /// A mistake, and the share of checks of a kernel that show it, at the least.
 struct Mistake {
   std::string name;
