@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,10 @@ namespace {
 bool claims_of_gradients(const Kernel& kernel, Claim claim) {
   const std::vector<Claim>& claims = kernel.manifest().backward_terms.claims;
   return std::ranges::find(claims, claim) != claims.end();
+}
+
+Verdict not_listed(Gradient gradient) {
+  return skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)));
 }
 
 AllowedError allowed_by(const ElementBound& b) {
@@ -45,6 +50,18 @@ struct BackwardRun::Passes {
   AllowedError bound_of_out(std::int64_t e) {
     if (!out_bounds) out_bounds = attention_bounds(forward_of(problem), forward, ignores_dead_values);
     return allowed_by(out_bounds->elements[static_cast<std::size_t>(e)]);
+  }
+  /// Of those that `judged` chooses.
+  [[nodiscard]] std::array<Verdict, gradient_count> verdicts(const GradientOptions& how,
+                                                             const std::function<bool(Gradient)>& judged) const {
+    std::array<Tensor, gradient_count> found;
+    for (const Gradient one : every_gradient)
+      if (const auto at = static_cast<std::size_t>(one); judged(one)) found[at] = gradients[at].tensor();
+    std::array<Verdict, gradient_count> all =
+        judge_gradients(forward_of(problem), given, found, forward, backward, how);
+    // It is no element of an output; the reason says which one it is.
+    for (Verdict& one : all) one.element = -1;
+    return all;
   }
   void run_backward(Kernel& kernel) {
     Reply back = kernel.backward(problem, {given.out, given.lse}, problem.dtype());
@@ -91,8 +108,7 @@ bool BackwardRun::has(Gradient gradient) const {
 }
 
 Result BackwardRun::of(Gradient gradient) const {
-  if (!has(gradient))
-    throw NoAnswer{skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)))};
+  if (!has(gradient)) throw NoAnswer{not_listed(gradient)};
   return Result(
       std::make_shared<const Run>(passes_->problem, passes_->gradients[static_cast<std::size_t>(gradient)],
                                   [passes = passes_, gradient](std::int64_t e) { return passes->bound(gradient, e); }));
@@ -105,17 +121,18 @@ Result BackwardRun::out(Kernel& kernel) const {
 }
 
 Verdict BackwardRun::judged(GradientsAt at) const {
-  const Passes& passes = *passes_;
-  GradientOptions options = passes.options;
+  GradientOptions options = passes_->options;
   options.at = at;
-  std::array<Tensor, gradient_count> found;
-  std::ranges::transform(passes.gradients, found.begin(), [](const Values& one) { return one.tensor(); });
-  auto [of_q, of_k, of_v] =
-      judge_gradients(forward_of(passes.problem), passes.given, found, passes.forward, passes.backward, options);
-  Verdict worst = worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
-  // It is no element of an output; the reason says which one it is.
-  worst.element = -1;
-  return worst;
+  auto [of_q, of_k, of_v] = passes_->verdicts(options, [](Gradient) { return true; });
+  return worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
+}
+
+Verdict BackwardRun::judged(Gradient gradient) const {
+  if (!has(gradient)) return not_listed(gradient);
+  GradientOptions options = passes_->options;
+  options.measure_errors = true;
+  return passes_->verdicts(options,
+                           [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
 }
 
 Match gradient_bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {

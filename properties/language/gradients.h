@@ -34,6 +34,8 @@ class BackwardRun {
   [[nodiscard]] Result out(Kernel& kernel) const;
   /// Each held against the exact one, the worst of the three.
   [[nodiscard]] Verdict judged(GradientsAt at) const;
+  /// One of them held against the definition's, with its errors measured; skipped where there is none.
+  [[nodiscard]] Verdict judged(Gradient gradient) const;
 
  private:
   struct Passes;

@@ -146,7 +146,8 @@ BuiltinBackward backward_from_lse() {
                     .weights = WeightsFrom::lse,
                     .delta = DeltaFrom::out,
                     .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
-                               Claim::ignores_dead_values}},
+                               Claim::ignores_dead_values},
+                    .excluded = without_gradients()},
           .arithmetic = [](DType dtype) {
             BackwardArithmetic a = plain(dtype);
             a.group_partials = dtype;
@@ -162,7 +163,8 @@ BuiltinBackward backward_from_weights() {
                     .weights = WeightsFrom::stored,
                     .delta = DeltaFrom::weights,
                     .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant,
-                               Claim::ignores_dead_values}},
+                               Claim::ignores_dead_values},
+                    .excluded = without_gradients()},
           .arithmetic = [](DType dtype) {
             BackwardArithmetic a = plain(dtype);
             a.of_weights = dtype;

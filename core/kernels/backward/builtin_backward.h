@@ -9,6 +9,12 @@
 
 namespace attest {
 
+/// What their backward passes do not have.
+[[nodiscard]] inline std::vector<Feature> without_gradients() {
+  return {Feature::lengths, Feature::packed,  Feature::left_pad, Feature::sink,
+          Feature::softcap, Feature::dropout, Feature::alibi};
+}
+
 /// One family.
 struct BuiltinBackward {
   int (*run)(const attest_backward_problem& problem, attest_gradients& gradients, std::string& message) = nullptr;

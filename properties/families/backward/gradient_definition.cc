@@ -12,7 +12,12 @@
 namespace attest {
 namespace {
 
+template <Gradient gradient>
 Verdict oracle(Kernel& kernel, const Case& c) {
+  return BackwardRun(kernel, c).judged(gradient);
+}
+
+Verdict all_three(Kernel& kernel, const Case& c) {
   return BackwardRun(kernel, c).judged(GradientsAt::definition);
 }
 
@@ -61,12 +66,24 @@ constexpr std::array of_odd_dims{
     defining(hypotheses::odd_head_dims, "what a kernel does with whole blocks of columns is the oracle's row")};
 
 const Property family[] = {
-    about_gradients({.name = "backward.oracle",
-                     .statement = "dQ, dK and dV lie within the bound of the definition's exact gradients",
+    about_gradients({.name = "backward.oracle-dq",
+                     .statement = "dQ lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = oracle}),
+                     .check = oracle<Gradient::q>}),
+    about_gradients({.name = "backward.oracle-dk",
+                     .statement = "dK lies within the bound of the definition's exact gradient",
+                     .floating_point = "bound",
+                     .hypotheses = of_gradients,
+                     .given = any_with_gradients,
+                     .check = oracle<Gradient::k>}),
+    about_gradients({.name = "backward.oracle-dv",
+                     .statement = "dV lies within the bound of the definition's exact gradient",
+                     .floating_point = "bound",
+                     .hypotheses = of_gradients,
+                     .given = any_with_gradients,
+                     .check = oracle<Gradient::v>}),
     about_gradients({.name = "backward.given",
                      .statement = "the same at the kernel's own lse and out, whatever they are",
                      .floating_point = "bound",
@@ -81,7 +98,7 @@ const Property family[] = {
          .floating_point = "bound",
          .hypotheses = of_odd_dims,
          .given = [](Draw& draw) -> Case { return draw.attention().where(odd_head_dims).with_gradients(); },
-         .check = oracle}),
+         .check = all_three}),
     about_gradients({.name = "backward.finite",
                      .statement = "inside the domain (gradient-bounds.md, 5) the gradients are finite",
                      .floating_point = "required",
