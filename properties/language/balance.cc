@@ -24,7 +24,7 @@ Verdict nothing_inside_the_domain() {
 
 void Balance::add(const Numbers& numbers, std::int64_t element, double factor, int sign) {
   const Excuse excuse = numbers.excuse(element);
-  if (excuse == Excuse::fully_masked) return;
+  if (excuse == Excuse::fully_masked || excuse == Excuse::padding) return;
   if (!is_judged(excuse) || std::isinf(numbers.allowed(element))) {
     known_ = false;
     return;

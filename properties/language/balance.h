@@ -16,7 +16,8 @@ namespace attest {
 /// proof it is a formula.
 class Balance {
  public:
-  /// sign times factor, a number of the case, times an element; one of a row without a key counts for nothing.
+  /// sign times factor, a number of the case, times an element; one of a row without a key, or of padding,
+  /// counts for nothing.
   void add(const Numbers& numbers, std::int64_t element, double factor, int sign = 1);
   /// sign times number times factor, both of the case.
   void add_number(double number, double factor, int sign);

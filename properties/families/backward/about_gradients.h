@@ -9,13 +9,24 @@
 
 namespace attest {
 
-/// Variants that a backward pass may have, and that say by position what a row sees.
-inline constexpr std::string_view by_position = "window chunk";
-/// Where rows or keys are taken away, or change their places, nothing that counts them stays as it was.
-inline constexpr std::string_view without_positions = "";
+/// All variants that a backward pass is asked under. With P the weights before any is dropped, A = r keep P those that
+/// values have, y = tanh(t/C) of a cap, dP_ij = r keep_ij g_i v_j and D_i = Sum_j P_ij dP_ij:
+///   dS_ij = P_ij (dP_ij - D_i), dT_ij = (1 - y_ij^2) dS_ij, dv_j = Sum_i A_ij g_i, and dq_i, dk_j are of dT.
+inline constexpr std::string_view all_with_gradients =
+    "window chunk lengths packed left_pad sink softcap dropout alibi";
+/// A sink takes its share of a row: its weights do not add up to 1, nor its dS to 0, but to D_i times that share.
+inline constexpr std::string_view without_sink = "window chunk lengths packed left_pad softcap dropout alibi";
+/// What is kept of a row's weights, A, does not add up to 1 either.
+inline constexpr std::string_view rows_of_1 = "window chunk lengths packed left_pad softcap alibi";
+/// And of dS with the derivative of a cap in it, dT, nothing is known that a sum of dS says.
+inline constexpr std::string_view sums_of_scores = "window chunk lengths packed left_pad dropout alibi";
+/// Where rows are taken away nothing that counts positions stays as it was.
+inline constexpr std::string_view fewer_rows = "lengths packed left_pad sink softcap dropout";
+/// Where some are appended, or all change their places, lengths count others.
+inline constexpr std::string_view other_rows = "sink softcap dropout";
 
-/// The row with what all of them have. It holds under windows and chunks unless it says otherwise.
-[[nodiscard]] constexpr Property about_gradients(Property row, std::string_view under = by_position) {
+/// The row with what all of them have. It holds under all variants unless it says otherwise.
+[[nodiscard]] constexpr Property about_gradients(Property row, std::string_view under = all_with_gradients) {
   row.source = "+";
   row.needs = "attention_backward";
   row.operation = Operation::attention;
@@ -27,11 +38,11 @@ inline constexpr std::string_view without_positions = "";
 inline constexpr std::array of_gradients{defining(hypotheses::gradients, "it is about them")};
 
 [[nodiscard]] inline Case any_with_gradients(Draw& draw) {
-  return draw.attention().with_gradients();
+  return draw.attention().with_later_arguments().with_gradients();
 }
 /// Without causal forms; three in four with a mask.
 [[nodiscard]] inline Case masked_with_gradients(Draw& draw) {
-  return draw.attention().masked().with_gradients();
+  return draw.attention().masked().with_later_arguments().with_gradients();
 }
 
 }  // namespace attest

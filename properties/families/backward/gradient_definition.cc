@@ -97,14 +97,18 @@ const Property family[] = {
              "dQ, dK and dV lie within the bound of the exact gradients where dk and dv differ and neither is a multiple of 8",
          .floating_point = "bound",
          .hypotheses = of_odd_dims,
-         .given = [](Draw& draw) -> Case { return draw.attention().where(odd_head_dims).with_gradients(); },
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().where(odd_head_dims).with_later_arguments().with_gradients();
+         },
          .check = all_three}),
     about_gradients({.name = "backward.finite",
                      .statement = "inside the domain (gradient-bounds.md, 5) the gradients are finite",
                      .floating_point = "required",
                      .wants = wants_edges,
                      .hypotheses = of_gradients,
-                     .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge().with_gradients(); },
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().near_the_edge().with_later_arguments().with_gradients();
+                     },
                      .check = finite}),
 };
 

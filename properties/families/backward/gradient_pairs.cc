@@ -241,7 +241,7 @@ void of_entries_and_heads(Recipe& r) {
   if (r.kv_heads < 2 && r.seed % 2 == 0) r.heads = 4, r.kv_heads = 2;
 }
 
-constexpr auto other_rows =
+constexpr auto two_rows =
     std::to_array<Stated>({defining(hypotheses::gradients, "it is about them"),
                            defining(hypotheses::two_queries, "one query is changed and another one looked at")});
 constexpr auto parts =
@@ -281,66 +281,73 @@ const Property family[] = {
     about_gradients({.name = "backward.query-locality",
                      .statement = "dq_i does not depend on q_j and g_j, j ≠ i",
                      .floating_point = "bitwise if batch-invariant; NaN in q_j and g_j must not reach dq_i",
-                     .hypotheses = other_rows,
-                     .given = [](Draw& draw) -> Case { return draw.attention().at_least(2, 0).with_gradients(); },
+                     .hypotheses = two_rows,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().at_least(2, 0).with_later_arguments().with_gradients();
+                     },
                      .check = query_locality}),
     about_gradients(
         {.name = "backward.query-additivity",
          .statement = "dK and dV of all queries are the sum of those of two parts of them, and dQ is that of its part",
          .floating_point = "bound; dQ bitwise if batch-invariant",
          .hypotheses = parts,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0).with_gradients(); },
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().masked().at_least(2, 0).with_later_arguments().with_gradients();
+         },
          .check = query_additivity},
-        without_positions),
-    about_gradients(
-        {.name = "backward.zero-row-deletes",
-         .statement = "g_i = 0: without query i dK and dV are the same",
-         .floating_point = "bound",
-         .hypotheses = parts,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(2, 0).with_gradients(); },
-         .check = zero_row_deletes},
-        without_positions),
-    about_gradients(
-        {.name = "backward.query-duplication",
-         .statement = "query i once more: dK and dV are those of 2g_i, dq_i is the same for both",
-         .floating_point = "bound; dQ bitwise if batch-invariant",
-         .hypotheses = rows_repeated,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 1).with_gradients(); },
-         .check = query_duplication},
-        without_positions),
+        fewer_rows),
+    about_gradients({.name = "backward.zero-row-deletes",
+                     .statement = "g_i = 0: without query i dK and dV are the same",
+                     .floating_point = "bound",
+                     .hypotheses = parts,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().masked().at_least(2, 0).with_later_arguments().with_gradients();
+                     },
+                     .check = zero_row_deletes},
+                    fewer_rows),
+    about_gradients({.name = "backward.query-duplication",
+                     .statement = "query i once more: dK and dV are those of 2g_i, dq_i is the same for both",
+                     .floating_point = "bound; dQ bitwise if batch-invariant",
+                     .hypotheses = rows_repeated,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().masked().at_least(1, 1).with_later_arguments().with_gradients();
+                     },
+                     .check = query_duplication},
+                    "left_pad sink softcap dropout"),
     about_gradients({.name = "backward.key-duplication",
                      .statement = "each key r times: dQ is the same, and each copy has 1/r of dk_j and dv_j",
                      .floating_point = "bound",
                      .hypotheses = keys_repeated,
                      .given = masked_with_gradients,
                      .check = key_duplication},
-                    without_positions),
+                    "softcap dropout"),
     about_gradients({.name = "backward.permutation-equivariance",
                      .statement = "queries and keys permuted: their gradients are permuted alike",
                      .floating_point = "bound; dQ bitwise if batch-invariant and only queries are permuted",
                      .hypotheses = rearranged,
                      .given = masked_with_gradients,
                      .check = permutation_equivariance},
-                    without_positions),
-    about_gradients(
-        {.name = "backward.dead-inputs",
-         .statement = "a key that no row sees: no other gradient depends on k_s and v_s",
-         .floating_point =
-             "bitwise if ignores-dead-values, NaN in k_s and v_s included; equal values (+0 equals −0) if "
-             "only deterministic, else bound",
-         .hypotheses = a_dead_key,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 2).with_gradients(); },
-         .check = dead_inputs},
-        without_positions),
-    about_gradients(
-        {.name = "backward.causal-no-leak",
-         .statement = "dq_i does not depend on later keys, nor dk_j and dv_j on rows that do not see key j",
-         .floating_point = "dQ bitwise if ignores-dead-values, equal values (+0 equals −0) if only "
-                           "deterministic; dK, dV equal values if deterministic and batch-invariant; else "
-                           "bound",
-         .hypotheses = later_keys,
-         .given = [](Draw& draw) -> Case { return draw.attention().where(causal_somehow).with_gradients(); },
-         .check = causal_no_leak}),
+                    other_rows),
+    about_gradients({.name = "backward.dead-inputs",
+                     .statement = "a key that no row sees: no other gradient depends on k_s and v_s",
+                     .floating_point =
+                         "bitwise if ignores-dead-values, NaN in k_s and v_s included; equal values (+0 equals −0) if "
+                         "only deterministic, else bound",
+                     .hypotheses = a_dead_key,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().masked().at_least(1, 2).with_later_arguments().with_gradients();
+                     },
+                     .check = dead_inputs}),
+    about_gradients({.name = "backward.causal-no-leak",
+                     .statement = "dq_i does not depend on later keys, nor dk_j and dv_j on rows that do not see key j",
+                     .floating_point = "dQ bitwise if ignores-dead-values, equal values (+0 equals −0) if only "
+                                       "deterministic; dK, dV equal values if deterministic and batch-invariant; else "
+                                       "bound",
+                     .hypotheses = later_keys,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(causal_somehow).with_later_arguments().with_gradients();
+                     },
+                     .check = causal_no_leak}),
     about_gradients(
         {.name = "backward.tail-padding",
          .statement =
@@ -348,25 +355,30 @@ const Property family[] = {
          .floating_point =
              "bitwise if padding-invariant and no row is appended, else bound; the new keys' zero bitwise",
          .hypotheses = padded,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 1).with_gradients(); },
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().masked().at_least(1, 1).with_later_arguments().with_gradients();
+         },
          .check = tail_padding},
-        without_positions),
+        other_rows),
     about_gradients({.name = "backward.grouped-query",
                      .statement =
                          "dK and dV of a key-value head are the sum over its query heads of those of copies of "
                          "it, and dQ is the same",
                      .floating_point = "bound",
                      .hypotheses = grouped,
-                     .given = [](Draw& draw) -> Case { return draw.attention().where(of_groups).with_gradients(); },
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(of_groups).with_later_arguments().with_gradients();
+                     },
                      .check = grouped_query}),
-    about_gradients(
-        {.name = "backward.batch",
-         .statement = "a batch entry and a key-value head with its query heads have alone the gradients "
-                      "that they have among others",
-         .floating_point = "bitwise if batch-invariant",
-         .hypotheses = of_gradients,
-         .given = [](Draw& draw) -> Case { return draw.attention().where(of_entries_and_heads).with_gradients(); },
-         .check = batch}),
+    about_gradients({.name = "backward.batch",
+                     .statement = "a batch entry and a key-value head with its query heads have alone the gradients "
+                                  "that they have among others",
+                     .floating_point = "bitwise if batch-invariant",
+                     .hypotheses = of_gradients,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(of_entries_and_heads).with_later_arguments().with_gradients();
+                     },
+                     .check = batch}),
 };
 
 }  // namespace

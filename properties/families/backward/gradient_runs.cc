@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/problem/fields.h"
 #include "core/problem/memory.h"
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/arguments.h"
@@ -56,7 +57,8 @@ Weighted weighted_keys(const Case& c, std::int64_t column) {
   return *std::move(w);
 }
 
-// dO = e_c in every row: dQ = scale (Attention(Q, K, v_c o K) - o_c o Attention(Q, K, K)).
+// dO = e_c in every row: dQ = scale (Attention(Q, K, v_c o K) - o_c o Attention(Q, K, K)), the last one with nothing
+// dropped.
 Verdict covariance(Kernel& kernel, const Case& c) {
   const std::int64_t dk = c.k().shape()[3], dv = c.v().shape()[3], column = argument(c, "c", dv);
   Weighted weighted = weighted_keys(c, column);
@@ -67,6 +69,7 @@ Verdict covariance(Kernel& kernel, const Case& c) {
   Case of_products = forward, of_keys = forward;
   of_products[Slot::v] = std::move(weighted.keys);
   of_keys[Slot::v] = Tensor(c.v().dtype(), c.k().shape(), c.k().to_doubles());
+  drop_variant(of_keys, dropout_variant.name);
   const BackwardRun run_of_gradients(kernel, backward);
   const Numbers found(run_of_gradients.of(Gradient::q));
   const Numbers products(run(kernel, of_products)), keys(run(kernel, of_keys));
@@ -172,6 +175,11 @@ void small(Recipe& r) {
   at_most(r.batch, 2), at_most(r.queries, 12), at_most(r.keys, 16), at_most(r.dk, 12), at_most(r.dv, 12);
 }
 
+// A cap has a derivative of its own.
+constexpr std::string_view without_cap = "window chunk lengths packed left_pad sink dropout alibi";
+// Dual numbers go through the forward pass of batch entries.
+constexpr std::string_view of_entries = "window chunk sink softcap dropout alibi";
+
 constexpr Want wants_layouts[] = {
     {"k under other strides",
      "k-strides:token-major k-strides:packed k-strides:padded-rows k-strides:every-other k-strides:column-major"},
@@ -181,14 +189,15 @@ constexpr std::array strided{defining(hypotheses::gradients, "it is about them")
                              defining(hypotheses::other_strides, "with row-major tensors both sides are one problem")};
 
 const Property family[] = {
-    about_gradients({.name = "backward.covariance",
-                     .statement =
-                         "dO = e_c in every row: dQ = scale·(Attention(Q, K, v_c∘K) − o_c∘Attention(Q, K, K)): "
-                         "the backward pass from three forward passes",
-                     .floating_point = "bound",
-                     .hypotheses = of_gradients,
-                     .given = any_with_gradients,
-                     .check = covariance}),
+    about_gradients(
+        {.name = "backward.covariance",
+         .statement = "dO = e_c in every row: dQ = scale·(Attention(Q, K, v_c∘K) − o_c∘Attention(Q, K, K)), "
+                      "the last with nothing dropped: the backward pass from three forward passes",
+         .floating_point = "bound",
+         .hypotheses = of_gradients,
+         .given = any_with_gradients,
+         .check = covariance},
+        without_cap),
     about_gradients({.name = "backward.dv-is-weights",
                      .statement = "g_i = e_i: dv_j holds the weights of key j, read through V = I",
                      .floating_point = "bound",
@@ -200,8 +209,11 @@ const Property family[] = {
                                   "numbers through the definition's forward pass",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
-                     .given = [](Draw& draw) -> Case { return draw.attention().where(small).with_gradients(); },
-                     .check = directional}),
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(small).with_later_arguments().with_gradients();
+                     },
+                     .check = directional},
+                    of_entries),
     about_gradients({.name = "backward.forward-agrees",
                      .statement =
                          "the output of the forward pass that a backward pass is given, which returns lse too, "
@@ -216,15 +228,15 @@ const Property family[] = {
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = repeatable}),
-    about_gradients({.name = "backward.strides",
-                     .statement =
-                         "any strides of the same inputs give the same gradients; memory outside the tensors is "
-                         "neither read nor written, and inputs keep their bits (guarded, poisoned)",
-                     .floating_point = "bound (bitwise in the core); guards bitwise",
-                     .wants = wants_layouts,
-                     .hypotheses = strided,
-                     .given = [](Draw& draw) -> Case { return draw.attention().strided().with_gradients(); },
-                     .check = any_strides}),
+    about_gradients(
+        {.name = "backward.strides",
+         .statement = "any strides of the same inputs give the same gradients; memory outside the tensors is "
+                      "neither read nor written, and inputs keep their bits (guarded, poisoned)",
+         .floating_point = "bound (bitwise in the core); guards bitwise",
+         .wants = wants_layouts,
+         .hypotheses = strided,
+         .given = [](Draw& draw) -> Case { return draw.attention().strided().with_later_arguments().with_gradients(); },
+         .check = any_strides}),
 };
 
 }  // namespace

@@ -206,34 +206,40 @@ const Property family[] = {
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = value_scaling}),
-    about_gradients(
-        {.name = "backward.scale",
-         .statement = "dQ(scale, Q) = scale·dQ(1, scale·Q), and dK and dV are those of the latter",
-         .floating_point = "bound",
-         .hypotheses = scaled_scores,
-         .given = [](Draw& draw) -> Case {
-           return draw.attention().where([](Recipe& r) { r.convention = MaskConvention::post_scale; }).with_gradients();
-         },
-         .check = scale}),
+    about_gradients({.name = "backward.scale",
+                     .statement = "dQ(scale, Q) = scale·dQ(1, scale·Q), and dK and dV are those of the latter",
+                     .floating_point = "bound",
+                     .hypotheses = scaled_scores,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention()
+                           .where([](Recipe& r) { r.convention = MaskConvention::post_scale; })
+                           .with_later_arguments()
+                           .with_gradients();
+                     },
+                     .check = scale}),
     about_gradients({.name = "backward.key-translation",
                      .statement = "k_j → k_j + c for one c changes no gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = key_translation}),
+                     .check = key_translation},
+                    sums_of_scores),
     about_gradients({.name = "backward.value-translation",
                      .statement = "v_j → v_j + c for one c changes no gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = value_translation}),
-    about_gradients(
-        {.name = "backward.row-shift",
-         .statement = "a constant added to row i of B changes no gradient",
-         .floating_point = "bound",
-         .hypotheses = a_shifted_row,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 1).with_gradients(); },
-         .check = row_shift}),
+                     .check = value_translation},
+                    rows_of_1),
+    about_gradients({.name = "backward.row-shift",
+                     .statement = "a constant added to row i of B changes no gradient",
+                     .floating_point = "bound",
+                     .hypotheses = a_shifted_row,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().masked().at_least(1, 1).with_later_arguments().with_gradients();
+                     },
+                     .check = row_shift},
+                    without_sink),
     about_gradients({.name = "backward.dv-ignores-values",
                      .statement = "dV does not depend on V",
                      .floating_point = "bound",

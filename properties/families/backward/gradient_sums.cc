@@ -186,20 +186,25 @@ const Property family[] = {
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = dv_sums_to_do}),
+                     .check = dv_sums_to_do},
+                    rows_of_1),
     about_gradients({.name = "backward.consistent-scores",
                      .statement = "the same at scores far from 0: the weights are of the scores that lse is of",
                      .floating_point = "bound",
                      .wants = wants_far_scores,
                      .hypotheses = of_gradients,
-                     .given = [](Draw& draw) -> Case { return draw.attention().where(far_scores).with_gradients(); },
-                     .check = dv_sums_to_do}),
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(far_scores).with_later_arguments().with_gradients();
+                     },
+                     .check = dv_sums_to_do},
+                    rows_of_1),
     about_gradients({.name = "backward.dk-sums-to-zero",
                      .statement = "Σ_j dk_j = 0",
                      .floating_point = "bound around 0",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = dk_sums_to_zero}),
+                     .check = dk_sums_to_zero},
+                    sums_of_scores),
 };
 
 }  // namespace

@@ -231,9 +231,11 @@ const Property family[] = {
              "zero or NaN bitwise; equal values (+0 equals −0) if deterministic and batch-invariant, else "
              "bound",
          .hypotheses = a_row_without_a_key,
-         .given = [](Draw& draw) -> Case { return draw.attention().masked().at_least(1, 1).with_gradients(); },
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().masked().at_least(1, 1).with_later_arguments().with_gradients();
+         },
          .check = masked_row},
-        without_positions),
+        without_sink),
     about_gradients({.name = "backward.head-map",
                      .statement = "dO in head h alone: dQ is 0 but in head h, dK and dV but in key-value head ⌊h/G⌋",
                      .floating_point = "inside the domain: zero bitwise",
@@ -244,6 +246,7 @@ const Property family[] = {
                              if (r.heads < 2) r.heads = r.kv_heads = 2;
                              if (r.kv_heads < 2 && r.seed % 4 != 0) r.heads = 4, r.kv_heads = 2;
                            })
+                           .with_later_arguments()
                            .with_gradients();
                      },
                      .check = head_map}),
@@ -257,22 +260,30 @@ const Property family[] = {
                      .statement = "all values equal: dQ = dK = 0",
                      .floating_point = "bound around 0",
                      .hypotheses = a_key,
-                     .given = [](Draw& draw) -> Case { return draw.attention().at_least(1, 1).with_gradients(); },
-                     .check = constant_values}),
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().at_least(1, 1).with_later_arguments().with_gradients();
+                     },
+                     .check = constant_values},
+                    rows_of_1),
     about_gradients({.name = "backward.equal-keys",
                      .statement = "all keys equal: dQ = 0",
                      .floating_point = "bound around 0",
                      .hypotheses = a_key,
-                     .given = [](Draw& draw) -> Case { return draw.attention().at_least(1, 1).with_gradients(); },
-                     .check = equal_keys}),
-    about_gradients({.name = "backward.one-key",
-                     .statement = "N = 1: dQ = dK = 0, and dv_1 = Σ_h Σ_i g_i over rows that see it",
-                     .floating_point = "bound around 0",
-                     .hypotheses = single,
                      .given = [](Draw& draw) -> Case {
-                       return draw.attention().where([](Recipe& r) { r.keys = 1; }).with_gradients();
+                       return draw.attention().at_least(1, 1).with_later_arguments().with_gradients();
                      },
-                     .check = one_key}),
+                     .check = equal_keys},
+                    without_sink),
+    about_gradients(
+        {.name = "backward.one-key",
+         .statement = "N = 1: dQ = dK = 0, and dv_1 = Σ_h Σ_i g_i over rows that see it",
+         .floating_point = "bound around 0",
+         .hypotheses = single,
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().where([](Recipe& r) { r.keys = 1; }).with_later_arguments().with_gradients();
+         },
+         .check = one_key},
+        rows_of_1),
 };
 
 }  // namespace
