@@ -16,8 +16,7 @@
 namespace attest {
 namespace {
 
-bool claims_of_gradients(const Kernel& kernel, Claim claim) {
-  const std::vector<Claim>& claims = kernel.manifest().backward_terms.claims;
+bool has_claim(const std::vector<Claim>& claims, Claim claim) {
   return std::ranges::find(claims, claim) != claims.end();
 }
 
@@ -63,6 +62,14 @@ struct BackwardRun::Passes {
     for (Verdict& one : all) one.element = -1;
     return all;
   }
+  void take(const Manifest& manifest, const Case& c) {
+    problem = c;
+    given.d_out = c[Slot::d_out];
+    if (GenericInputs::in_use()) return;
+    forward = manifest.arithmetic_for(c), backward = manifest.backward_arithmetic_for(c);
+    options.ignores_dead_values = has_claim(manifest.backward_terms.claims, Claim::ignores_dead_values);
+    ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
+  }
   void run_backward(Kernel& kernel) {
     Reply back = kernel.backward(problem, {given.out, given.lse}, problem.dtype());
     if (back.status != CallStatus::ok) throw_without_output(kernel.manifest(), problem, back.status, back.message);
@@ -70,23 +77,37 @@ struct BackwardRun::Passes {
   }
 };
 
-BackwardRun::BackwardRun(Kernel& kernel, const Case& c) : passes_(std::make_shared<Passes>()) {
-  const Manifest& manifest = kernel.manifest();
-  const Case forward = forward_of(within_reach(kernel, c));
-  if (manifest.backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
+namespace {
+
+/// The problem that comes before the backward pass. Throws NoAnswer where nothing is asked of it.
+Case asked_forward(const Kernel& kernel, const Case& c) {
+  Case forward = forward_of(within_reach(kernel, c));
+  if (kernel.manifest().backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
     throw NoAnswer{
         skipped("has a row without a key; the manifest's backward.masked_row does not say what becomes of "
                 "its gradients")};
+  return forward;
+}
+
+}  // namespace
+
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c) : passes_(std::make_shared<Passes>()) {
+  const Case forward = asked_forward(kernel, c);
   Passes& passes = *passes_;
-  passes.problem = c;
-  passes.given.d_out = c[Slot::d_out];
+  passes.take(kernel.manifest(), c);
   if (!GenericInputs::in_use()) {
     Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
     passes.given.out = std::move(reply.out.tensor()), passes.given.lse = std::move(reply.lse.tensor());
-    passes.forward = manifest.arithmetic_for(c), passes.backward = manifest.backward_arithmetic_for(c);
-    passes.options.ignores_dead_values = claims_of_gradients(kernel, Claim::ignores_dead_values);
-    passes.ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
   }
+  passes.run_backward(kernel);
+}
+
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse) : passes_(std::make_shared<Passes>()) {
+  static_cast<void>(asked_forward(kernel, c));
+  Passes& passes = *passes_;
+  passes.take(kernel.manifest(), c);
+  passes.given.out = std::move(out), passes.given.lse = std::move(lse);
+  passes.options.at = GradientsAt::answers;
   passes.run_backward(kernel);
 }
 
@@ -131,12 +152,12 @@ Verdict BackwardRun::judged(Gradient gradient) const {
   if (!has(gradient)) return not_listed(gradient);
   GradientOptions options = passes_->options;
   options.measure_errors = true;
-  return passes_->verdicts(options,
-                           [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
+  return passes_->verdicts(options, [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
 }
 
 Match gradient_bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {
-  const bool all = std::ranges::all_of(claims, [&](Claim claim) { return claims_of_gradients(kernel, claim); });
+  const bool all = std::ranges::all_of(
+      claims, [&](Claim claim) { return has_claim(kernel.manifest().backward_terms.claims, claim); });
   return all ? bits_if(kernel, claims) : Match::bound;
 }
 

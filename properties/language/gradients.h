@@ -21,6 +21,8 @@ class BackwardRun {
   /// In a proof the backward pass alone. Throws NoAnswer as answer(), of either pass; and skipped where the manifest
   /// rules the case out, or does not say what becomes of the gradients of its rows without a key.
   BackwardRun(Kernel& kernel, const Case& c);
+  /// The backward pass alone, on these answers, with the bounds of the formulas at these. Not in a proof.
+  BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse);
   /// The backward pass once more, on the same answers.
   [[nodiscard]] BackwardRun again(Kernel& kernel) const;
 

@@ -1,9 +1,15 @@
 // What the rows about the backward pass have in common.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string_view>
+#include <utility>
 
+#include "properties/arrangement/any_number.h"
+#include "properties/arrangement/arguments.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 
@@ -22,13 +28,15 @@ inline constexpr std::string_view rows_of_1 = "window chunk lengths packed left_
 inline constexpr std::string_view sums_of_scores = "window chunk lengths packed left_pad dropout alibi";
 /// Where rows are taken away nothing that counts positions stays as it was.
 inline constexpr std::string_view fewer_rows = "lengths packed left_pad sink softcap dropout";
+/// Of laws that count rows and keys from the first of a batch entry.
+inline constexpr std::string_view of_entries = "window chunk sink softcap dropout alibi";
 /// Where some are appended, or all change their places, lengths count others.
 inline constexpr std::string_view other_rows = "sink softcap dropout";
 
 /// The row with what all of them have. It holds under all variants unless it says otherwise.
 [[nodiscard]] constexpr Property about_gradients(Property row, std::string_view under = all_with_gradients) {
   row.source = "+";
-  row.needs = "attention_backward";
+  if (row.needs.empty()) row.needs = "attention_backward";
   row.operation = Operation::attention;
   if (row.backward == Backward::none) row.backward = Backward::any;
   row.under = under;
@@ -43,6 +51,25 @@ inline constexpr std::array of_gradients{defining(hypotheses::gradients, "it is 
 /// Without causal forms; three in four with a mask.
 [[nodiscard]] inline Case masked_with_gradients(Draw& draw) {
   return draw.attention().masked().with_later_arguments().with_gradients();
+}
+
+/// An axis in two parts, each ascending, neither of them empty.
+[[nodiscard]] inline std::pair<Indices, Indices> two_parts(const Case& c, std::int64_t extent) {
+  const std::int64_t first = 1 + argument(c, "first", extent - 1);
+  const Indices order = permutation_argument(c, "parts", extent);
+  Indices one(order.begin(), order.begin() + first), other(order.begin() + first, order.end());
+  std::ranges::sort(one), std::ranges::sort(other);
+  return {std::move(one), std::move(other)};
+}
+
+/// Rows, of a tensor [.., rows, columns], for which the predicate holds, as value(old).
+template <class Chosen, class Value>
+[[nodiscard]] Tensor with_rows_as(const Tensor& t, Chosen chosen, Value value) {
+  const std::int64_t columns = t.shape()[3], rows = t.shape()[2];
+  return mapped(t, [&](std::int64_t e, double old) { return chosen(e / columns % rows) ? value(old) : old; });
+}
+[[nodiscard]] inline double another(double old) {
+  return any_number(-old);
 }
 
 }  // namespace attest

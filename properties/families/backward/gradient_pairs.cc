@@ -17,18 +17,8 @@
 namespace attest {
 namespace {
 
-/// Rows, of a tensor [.., rows, columns], for which the predicate holds, as value(old).
-template <class Chosen, class Value>
-Tensor with_rows_as(const Tensor& t, Chosen chosen, Value value) {
-  const std::int64_t columns = t.shape()[3], rows = t.shape()[2];
-  return mapped(t, [&](std::int64_t e, double old) { return chosen(e / columns % rows) ? value(old) : old; });
-}
-
 double nan_of(double /*old*/) {
   return std::numeric_limits<double>::quiet_NaN();
-}
-double another(double old) {
-  return any_number(-old);
 }
 
 // dq_i does not depend on q_j and g_j, j != i: also not where these are NaN.
@@ -44,18 +34,9 @@ Verdict query_locality(Kernel& kernel, const Case& c) {
                          gradient_bits_if(kernel, {Claim::batch_invariant}));
 }
 
-/// The queries in two parts, neither of them empty.
-std::pair<Indices, Indices> two_parts(const Case& c) {
-  const std::int64_t M = queries_of(c), first = 1 + argument(c, "first", M - 1);
-  const Indices order = permutation_argument(c, "parts", M);
-  Indices one(order.begin(), order.begin() + first), other(order.begin() + first, order.end());
-  std::ranges::sort(one), std::ranges::sort(other);
-  return {std::move(one), std::move(other)};
-}
-
 // dK and dV of all queries are the sum of those of two parts of them; dQ is what it is in its part.
 Verdict query_additivity(Kernel& kernel, const Case& c) {
-  const auto [one, other] = two_parts(c);
+  const auto [one, other] = two_parts(c, queries_of(c));
   const BackwardRun all(kernel, c), first(kernel, with_queries(c, one)), second(kernel, with_queries(c, other));
   return each_gradient(all, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
     if (of != Gradient::q)
@@ -232,6 +213,13 @@ void causal_somehow(Recipe& r) {
   r.causal = r.seed % 2 == 0 ? Causal::top_left : Causal::bottom_right;
   if (r.seed / 2 % 3 == 0) r.mask = MaskKind::causal, r.causal = Causal::none;
 }
+/// The triangle as the mask stays alone: sequences would have it in the wrong places.
+Case causal_with_gradients(Draw& draw) {
+  bool as_mask = false;
+  DrawnAttention drawn =
+      draw.attention().where(causal_somehow).where([&](const Recipe& r) { as_mask = r.causal == Causal::none; });
+  return as_mask ? drawn.with_gradients() : drawn.with_later_arguments().with_gradients();
+}
 void of_groups(Recipe& r) {
   if (r.kv_heads < r.heads && r.heads % r.kv_heads == 0) return;
   r.kv_heads = 1 + static_cast<std::int32_t>(r.seed % 2), r.heads = 2 * r.kv_heads;
@@ -344,10 +332,9 @@ const Property family[] = {
                                        "deterministic; dK, dV equal values if deterministic and batch-invariant; else "
                                        "bound",
                      .hypotheses = later_keys,
-                     .given = [](Draw& draw) -> Case {
-                       return draw.attention().where(causal_somehow).with_later_arguments().with_gradients();
-                     },
-                     .check = causal_no_leak}),
+                     .given = causal_with_gradients,
+                     .check = causal_no_leak},
+                    of_entries),
     about_gradients(
         {.name = "backward.tail-padding",
          .statement =

@@ -177,9 +177,6 @@ void small(Recipe& r) {
 
 // A cap has a derivative of its own.
 constexpr std::string_view without_cap = "window chunk lengths packed left_pad sink dropout alibi";
-// Dual numbers go through the forward pass of batch entries.
-constexpr std::string_view of_entries = "window chunk sink softcap dropout alibi";
-
 constexpr Want wants_layouts[] = {
     {"k under other strides",
      "k-strides:token-major k-strides:packed k-strides:padded-rows k-strides:every-other k-strides:column-major"},

@@ -12,6 +12,7 @@
 #include "core/problem/case.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
+#include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
@@ -39,6 +40,10 @@ struct Slip {
   double value_in_dv = 0;            ///< dV has a trace of V
   double by_row = 0;                 ///< rows count a little more the later they are
   std::int64_t multiple = 1;         ///< columns behind the last multiple of this are left 0
+  bool same_slope = false;           ///< the derivative of a cap is 1
+  bool dropped_in_scores = false;    ///< what is kept of P, in the place of P, in dS, and dP of all
+  bool dropped_is_hidden = false;    ///< no dS of a key whose weight is dropped
+  bool kept_as_it_is = false;        ///< dV of kept weights that are not divided by the share that is kept
 };
 
 class PlainPass {
@@ -84,30 +89,46 @@ class PlainPass {
     return false;
   }
 
-  void add_row(std::int64_t b, std::int64_t h, std::int64_t i) {
-    const std::int64_t N = keys_of(c_), dk = c_.q().shape()[3], dv = c_.v().shape()[3], kv = kv_of(h);
-    const double none = -std::numeric_limits<double>::infinity();
-    std::vector<double> p(static_cast<std::size_t>(N), none), dp(p.size(), 0.0);
-    double most = none, sum = 0;
+  /// The scores of what the row sees; the rest is -inf. With the derivative of a cap by each.
+  [[nodiscard]] std::vector<double> scores_of(std::int64_t b, std::int64_t h, std::int64_t i,
+                                              std::vector<double>& slopes) const {
+    const std::int64_t N = keys_of(c_), kv = kv_of(h);
+    std::vector<double> scores(static_cast<std::size_t>(N), -infinity);
+    slopes.assign(scores.size(), 1);
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c_, b, h, i, j)) continue;
       double product = 0;
-      for (std::int64_t e = 0; e < dk; ++e) product += c_.q().at(b, h, i, e) * c_.k().at(b, kv, j, e);
-      const double s = score(product, bias_of(c_, b, h, i, j), c_.scale, c_.mask_convention);
-      p[static_cast<std::size_t>(j)] = s, most = std::max(most, s);
+      for (std::int64_t e = 0; e < c_.q().shape()[3]; ++e) product += c_.q().at(b, h, i, e) * c_.k().at(b, kv, j, e);
+      scores[static_cast<std::size_t>(j)] = score_in(c_, product, bias_of(c_, b, h, i, j));
+      if (c_.softcap == 0 || slip_.same_slope) continue;
+      const double cosh = std::cosh(c_.scale * product / c_.softcap);
+      slopes[static_cast<std::size_t>(j)] = 1 / cosh / cosh;
     }
-    const bool empty = most == none;
+    return scores;
+  }
+
+  void add_row(std::int64_t b, std::int64_t h, std::int64_t i) {
+    const std::int64_t N = keys_of(c_), dk = c_.q().shape()[3], dv = c_.v().shape()[3], kv = kv_of(h);
+    std::vector<double> slopes, p = scores_of(b, h, i, slopes), dp(p.size(), 0.0), gain(p.size(), 1.0);
+    const double sink = c_[Slot::sink].present() ? c_[Slot::sink][h] : -infinity;
+    double most = sink;
+    for (const double x : p) most = std::max(most, x);
+    const bool empty = most == -infinity;
     if (empty && !slip_.empty_rows) return;
+    double sum = empty ? 0 : std::exp(sink - most), delta = 0;
     for (double& x : p) sum += x = empty ? 1 : std::exp(x - most);
-    double delta = 0;
     const double turn = 1 + slip_.by_row * static_cast<double>(i);
     for (std::int64_t j = 0; j < N; ++j) {
       const auto at = static_cast<std::size_t>(j);
       const bool unseen = !empty && hidden(c_, b, h, i, j);
       p[at] = unseen ? slip_.of_hidden : slip_.weight * p[at] / sum;
+      gain[at] = keeps(c_, b, h, i, j) ? 1 / (1 - c_.dropout_p) : 0;
       if (unseen && slip_.of_hidden == 0 && !slip_.multiplies_hidden) continue;
-      for (std::int64_t e = 0; e < dv - slip_.columns_lost; ++e) dp[at] += g(b, h, i, e) * c_.v().at(b, kv, j, e);
-      delta += p[at] * dp[at];
+      const double of_product = slip_.dropped_in_scores ? 1 : gain[at];
+      if (of_product == 0) continue;
+      for (std::int64_t e = 0; e < dv - slip_.columns_lost; ++e)
+        dp[at] += of_product * g(b, h, i, e) * c_.v().at(b, kv, j, e);
+      delta += p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * dp[at];
     }
     delta *= slip_.delta;
     const std::int64_t group = heads_of(c_) / c_.k().shape()[1];
@@ -116,7 +137,9 @@ class PlainPass {
     for (std::int64_t j = 0; j < N; ++j) {
       const auto at = static_cast<std::size_t>(j);
       if (p[at] == 0 && !slip_.multiplies_hidden) continue;
-      const double ds = turn * p[at] * (dp[at] - delta);
+      const bool out = slip_.dropped_is_hidden && gain[at] == 0;
+      const double ds =
+          out ? 0 : turn * slopes[at] * p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * (dp[at] - delta);
       for (std::int64_t e = 0; e < dk; ++e) {
         if (!(slip_.last_key_lost_in_dq && j == N - 1)) {
           add(of_q_, b, h, i, e, std::pow(c_.scale, slip_.scale_of_q) * ds * c_.k().at(b, kv, j, e));
@@ -124,8 +147,10 @@ class PlainPass {
         }
         if (adds) add(of_k_, b, kv, j, e, std::pow(c_.scale, slip_.scale_of_k) * ds * c_.q().at(b, other, i, e));
       }
+      const double kept = slip_.kept_as_it_is ? std::min(gain[at], 1.0) : gain[at];
+      if (kept == 0) continue;
       for (std::int64_t e = 0; adds && e < dv; ++e)
-        add(of_v_, b, kv, j, e, turn * p[at] * (g(b, h, i, e) + slip_.value_in_dv * c_.v().at(b, kv, j, e)));
+        add(of_v_, b, kv, j, e, turn * p[at] * kept * (g(b, h, i, e) + slip_.value_in_dv * c_.v().at(b, kv, j, e)));
     }
   }
 
@@ -174,9 +199,7 @@ WrongKernel not_repeatable() {
             *before = {(*before)[1], again ? 0 : call};
             if (reply.status != CallStatus::ok || !again) return reply;
             for (Values& one : reply.gradients)
-              one = mapped(one.tensor(), [](std::int64_t, double old) {
-                return std::nextafter(old, std::numeric_limits<double>::infinity());
-              });
+              one = mapped(one.tensor(), [](std::int64_t, double old) { return std::nextafter(old, infinity); });
             return reply;
           }};
 }
@@ -217,6 +240,10 @@ WrongKernel other_output_beside_lse() {
 
 }  // namespace
 
+WrongKernel plain_backward_pass() {
+  return slipped("no mistake", {});
+}
+
 std::vector<WrongKernel> mistaken_backward_passes() {
   return {slipped("gradients of a row that sees no key as of one that sees all", {.empty_rows = true}),
           slipped("gradients without D", {.delta = 0}),
@@ -238,6 +265,10 @@ std::vector<WrongKernel> mistaken_backward_passes() {
           slipped("dv with a trace of V", {.value_in_dv = 0.01}),
           slipped("gradients of later rows larger", {.by_row = 0.01}),
           slipped("gradients of whole blocks of 8 columns", {.multiple = 8}),
+          slipped("gradients without the derivative of a cap", {.same_slope = true}),
+          slipped("gradients with what is kept of P in dS, and dP of all", {.dropped_in_scores = true}),
+          slipped("gradients without the scores of what is dropped", {.dropped_is_hidden = true}),
+          slipped("dv of kept weights as they are", {.kept_as_it_is = true}),
           of_the_last_forward_pass(),
           not_repeatable(),
           answered("gradients NaN where exp overflows", without_a_maximum),
