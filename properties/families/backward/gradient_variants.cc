@@ -246,12 +246,23 @@ void few(Recipe& r) {
   r.keys = std::min(r.keys, 300), r.queries = std::min(r.queries, 80);
 }
 
+Case beside_sinks_with_gradients(Draw& draw) {
+  return draw.attention()
+      .where(few)
+      .where([](Recipe& r) { r.convention = MaskConvention::post_scale; })
+      .with_later_arguments()
+      .with_sinks()
+      .with_gradients();
+}
+
 constexpr Stated about_them = defining(hypotheses::gradients, "it is about them"),
                  something = defining(hypotheses::a_query_and_a_key, "a row and a key are looked at"),
                  written_out = defining(hypotheses::infinity_for_a_mask, "the mask is written out");
 constexpr std::array in_windows{about_them, defining(hypotheses::window, "the theorem is about windows"), something};
-constexpr std::array beside_sinks{about_them, defining(hypotheses::sink, "the theorem is about sinks"), written_out,
-                                  defining(hypotheses::infinity_to_hide, "what positions hide is written out too")};
+constexpr std::array beside_sinks{
+    about_them, defining(hypotheses::sink, "the theorem is about sinks"),
+    defining(hypotheses::added_after_scale, "the mask adds the sink to the score of the appended key"),
+    defining(hypotheses::infinite_dtype, "the mask is written out, and has to hide what positions hide")};
 constexpr std::array under_a_cap{about_them, defining(hypotheses::softcap, "the theorem is about caps"), something};
 constexpr std::array dropped_weights{about_them, defining(hypotheses::dropout, "the theorem is about dropped weights"),
                                      something};
@@ -282,21 +293,17 @@ const Property of_sinks[] = {
                    .statement = "one appended key with score σ and v = 0: the same dQ, dK and dV",
                    .floating_point = "bound",
                    .hypotheses = beside_sinks,
-                   .given = [](Draw& draw) -> Case {
-                     return draw.attention().where(few).with_later_arguments().with_sinks().with_gradients();
-                   },
+                   .given = beside_sinks_with_gradients,
                    .check = sink_equals_key},
-                  "sink", "attention_backward, sink", "window chunk softcap"),
+                  "sink", "attention_backward, sink, additive masks", "window chunk softcap"),
     about_variant({.name = "sink.dk-sum",
                    .statement = "Σ_j dk_j = scale·Σ_h Σ_i p^σ_i D_i q_i, p^σ the sink's share: what a key with score σ "
                                 "and v = 0 has in its place, with the other sign",
                    .floating_point = "bound",
                    .hypotheses = beside_sinks,
-                   .given = [](Draw& draw) -> Case {
-                     return draw.attention().where(few).with_later_arguments().with_sinks().with_gradients();
-                   },
+                   .given = beside_sinks_with_gradients,
                    .check = sink_dk_sum},
-                  "sink", "attention_backward, sink", "window chunk")};
+                  "sink", "attention_backward, sink, additive masks", "window chunk")};
 
 const Property of_caps[] = {about_variant(
     {.name = "softcap.gradient-vanishes",
