@@ -94,7 +94,8 @@ const Property family[] = {
     about_gradients(
         {.name = "backward.head-dims",
          .statement =
-             "dQ, dK and dV lie within the bound of the exact gradients where dk and dv differ and neither is a multiple of 8",
+             "dQ, dK and dV lie within the bound of the exact gradients where dk and dv differ and neither is a multiple "
+             "of 8",
          .floating_point = "bound",
          .hypotheses = of_odd_dims,
          .given = [](Draw& draw) -> Case {

@@ -14,7 +14,6 @@
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/sequences.h"
-#include "properties/diagnosis/pair_product.h"
 #include "properties/families/backward/about_gradients.h"
 #include "properties/families/variants/sequence_laws.h"
 #include "properties/families/variants/sink_as_key.h"
@@ -118,12 +117,14 @@ std::optional<double> cap_far_below(const Case& c) {
       for (std::int64_t i = 0; i < q[2]; ++i)
         for (std::int64_t j = 0; j < keys_of(c); ++j) {
           if (hidden(c, b, h, i, j)) continue;
-          long double size = 0;
-          for (std::int64_t e = 0; e < q[3]; ++e)
-            size += std::fabs(static_cast<long double>(c.q().at(b, h, i, e)) * c.k().at(b, kv_head_of(c, h), j, e));
-          const long double product = std::fabs(product_of_pair(c, b, h, i, j));
-          if (!(product > 0x1p-40L * size)) return std::nullopt;
-          least = std::min(least, product);
+          long double product = 0, size = 0;
+          for (std::int64_t e = 0; e < q[3]; ++e) {
+            const long double term =
+                static_cast<long double>(c.q().at(b, h, i, e)) * c.k().at(b, kv_head_of(c, h), j, e);
+            product += term, size += std::fabs(term);
+          }
+          if (!(std::fabs(product) > 0x1p-40L * size)) return std::nullopt;
+          least = std::min(least, std::fabs(product));
         }
   const auto cap = static_cast<double>(std::fabs(c.scale) * least / (21 << argument(c, "times", 4)));
   // Between what is small beside every other rounding and what a float holds.
