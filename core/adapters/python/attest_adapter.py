@@ -73,7 +73,7 @@ shape, and those of these that it has parameters for:
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
 the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. "operations", "lse" and, in "backward",
 "uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
-the function has want_lse, else "stored". Attest asks for a log-sum-exp beside gradients: of a function without want_lse this
+the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside gradients: of a function without want_lse this
 file computes one itself, from the definition in float64, of which no verdict says anything about the function.
 
 multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
@@ -510,22 +510,49 @@ class _Torch:
         # Tensors of inference mode are none that autograd could follow.
         return self.torch.inference_mode(False)
 
+    def read_apart(self, dtype, shape, body, offset):
+        """In memory of its own, at a place that does not depend on the request's head: products sum in another order where
+        they begin elsewhere, and autograd calls the function a second time."""
+        return self.read(dtype, shape, body, offset).clone()
+
     def by_autograd(self, function):
-        """The backward pass of a function, by PyTorch's autograd through it. One of its inputs on which the output does not
-        depend has the gradient 0."""
+        """(forward, backward): the function, and its backward pass by PyTorch's autograd through it. Both call it on tensors
+        that require gradients, as what is chosen inside may depend on that."""
         torch = self.torch
 
-        def backward(q, k, v, d_out, **named):
-            inputs = [tensor.detach().requires_grad_() for tensor in (q, k, v)]
+        def outputs(inputs, named):
             with torch.enable_grad():
-                out = function(*inputs, **named)
-                out = out[0] if isinstance(out, (tuple, list)) else out
-                if not isinstance(out, torch.Tensor) or not out.requires_grad:
-                    raise TypeError('the function returned out without a gradient; "autograd" needs PyTorch\'s operations alone')
-                found = torch.autograd.grad(out, inputs, d_out, allow_unused=True)
+                result = function(*inputs, **named)
+            return result if isinstance(result, (tuple, list)) else (result,)
+
+        def leaves(*tensors):
+            return [tensor.detach().requires_grad_() for tensor in tensors]
+
+        def forward(q, k, v, **named):
+            if named.get("k_new") is not None:  # it writes to k and v
+                return function(q, k, v, **named)
+            result = outputs(leaves(q, k, v), named)
+            result = tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in result)
+            return result if len(result) > 1 else result[0]
+
+        def backward(q, k, v, d_out, out=None, lse=None, **named):
+            inputs = leaves(q, k, v)
+            again = outputs(inputs, named)[0]
+            if not isinstance(again, torch.Tensor) or not again.requires_grad:
+                raise TypeError(
+                    'backward is "autograd", and none leads from the output to q, k and v: the function must be made of '
+                    "PyTorch's operations, or of functions with a backward pass of their own"
+                )
+            if out is not None and not self.equal(again.detach(), out):
+                raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
+            # Of an input on which nothing depends it is None.
+            found = torch.autograd.grad(again, inputs, d_out, allow_unused=True)
             return tuple(torch.zeros_like(x) if of is None else of for of, x in zip(found, inputs))
 
-        return backward
+        return forward, backward
+
+    def equal(self, a, b):
+        return self.torch.equal(a.isnan(), b.isnan()) and self.torch.equal(a.nan_to_num(), b.nan_to_num())
 
 
 _SCORES_AT_ONCE = 1 << 20
@@ -587,8 +614,8 @@ def _has(function, name):
 def _backward_completed(terms, attention, backward):
     """What the manifest's "backward" says, with what follows from the functions."""
     terms = dict(terms or {})
-    if backward == "autograd":  # what it saved itself, which is what it returned
-        uses = ["out", "lse"] if _has(attention, "want_lse") else []
+    if backward == "autograd":  # out is compared with what the function answers when it is called again
+        uses = ["out", "lse"] if _has(attention, "want_lse") else ["out"]
     else:
         uses = [name for name in ("out", "lse") if _has(backward, name)]
     terms.setdefault("uses", uses)
@@ -656,14 +683,15 @@ class Server:
 
     def __init__(self, channel, attention, multihead, manifest, framework, backward=None):
         self.channel = channel
-        autograd = backward == "autograd"
-        self.functions = {"attention": attention, "multihead": multihead,
-                          "attention_backward": framework.by_autograd(attention) if autograd else backward}  # fmt: skip
+        self.functions = {"attention": attention, "multihead": multihead, "attention_backward": backward}
+        self.scope, self.read = framework.scope, framework.read
+        if backward == "autograd":
+            self.functions["attention"], self.functions["attention_backward"] = framework.by_autograd(attention)
+            self.scope, self.read = framework.scope_of_backward, framework.read_apart
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
-        if autograd:  # which is given what the function is, and to go back by
-            known = self.known["attention"]
-            self.known["attention_backward"] = None if known is None else {**known, "d_out": None}
-        self.given = ("d_out",) if autograd else _OF_BACKWARD
+        if backward == "autograd":
+            known = self.known["attention"] = _parameters(attention)
+            self.known["attention_backward"] = None if known is None else {**known, **dict.fromkeys(_OF_BACKWARD)}
         self.makes_lse = backward is not None and not _has(attention, "want_lse")
         self.manifest = manifest
         self.framework = framework
@@ -685,7 +713,7 @@ class Server:
             "mask_convention": metadata["mask_convention"],
         }
         if op == "attention_backward":
-            values.update({name: tensors[name] for name in self.given if name in tensors})
+            values.update({name: tensors[name] for name in _OF_BACKWARD if name in tensors})
         else:
             values["want_lse"] = metadata.get("want") == "lse" and not (op == "attention" and self.makes_lse)
             values["out_dtype"] = metadata.get("out_dtype")
@@ -741,7 +769,7 @@ class Server:
             return self.answer_by(function, metadata, header, body, start)
 
     def answer_by(self, function, metadata, header, body, start):
-        op, read = metadata["op"], self.framework.read
+        op, read = metadata["op"], self.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         caches = ("k", "v") if "k_new" in tensors else ()
         memories, places = {}, json.loads(metadata.get("strides", "{}"))
@@ -808,7 +836,7 @@ class Server:
             request = self.channel.request()
             if request is None:
                 return False
-            with self.framework.scope():
+            with self.scope():
                 self.answer_or_say_why(request)
         except BrokenPipeError:
             return False

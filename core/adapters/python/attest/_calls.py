@@ -354,6 +354,9 @@ def with_dropout_mask(function):
 
     def called(q, k, v, mask=None, scale=None, causal="none", keep=None, dropout_p=0.0):
         given = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        if mask is not None and str(mask.dtype).endswith("bool"):
+            # scaled_dot_product_attention makes numbers of truth values first; here they would be added as 0 and 1.
+            mask = q.new_zeros(mask.shape).masked_fill(~mask, -math.inf)
         if keep is not None:
             # It looks at the mask beside a rate alone. Of this one 1/(1 - p) is 1.
             given.update(dropout_mask=keep, dropout_p=dropout_p or math.ulp(0.0))
