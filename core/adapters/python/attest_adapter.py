@@ -763,6 +763,8 @@ class Server:
         if function is None:
             raise Unsupported(f"there is no {op} function")
         _refuse_unknown(metadata, header, self.listed)
+        if op == "attention_backward" and "want" not in metadata:
+            raise Unsupported("the request for gradients names none of them in want")
         if op != "attention_backward":
             return self.answer_by(function, metadata, header, body, start)
         with self.framework.scope_of_backward():
