@@ -749,7 +749,8 @@ class Server:
                 plain = value is None or isinstance(value, (str, bool, int, float))
                 served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
-                raise Unsupported(f"the function has no parameter {name}")
+                which = "the backward function" if op == "attention_backward" else "the function"
+                raise Unsupported(f"{which} has no parameter {name}")
         if values.get("softcap") == 0.0 and known["softcap"] is None:
             values["softcap"] = None  # many a function divides by whatever else it is given
         return values

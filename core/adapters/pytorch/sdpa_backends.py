@@ -48,9 +48,10 @@ BACKENDS = {
 }
 
 # What autograd goes through. math: its own operations, in f32 of 16-bit inputs, and one rounding of each gradient at the
-# end; P is the softmax's output, D the sum of P dP, and the root of the scale multiplies each head's part before the heads
-# of a group are added up. flash: the operator's own backward pass, in blocks, P from its log-sum-exp and D from its output.
-# It rounds P and dS to 16 bits to multiply them, dS from the P that is not rounded, and the scale multiplies sums. Where it
+# end. P is the softmax's output and D the sum of P dP. What dS meets are k and q times the root of the scale, and the root
+# multiplies each head's part again, before the heads of a group are added up. flash: the operator's own backward pass, in
+# blocks, P from its log-sum-exp and D from its output. It rounds P and dS to 16 bits to multiply them, dS from the P that is
+# not rounded; its products of matrices have the scale as a factor, which they may give to one of the two first. Where it
 # adds gradients of keys and values up in 16 bits (over blocks of queries, and over the heads of a group) no user of
 # PyTorch expects it: f32 is declared, and findings.md has what a check finds.
 def _one_rounding(dtype):
@@ -60,15 +61,25 @@ def _one_rounding(dtype):
 
 def _in_blocks(dtype):
     return {**_one_rounding("f32"), "stored": {"weights": dtype, "dp": "f32", "ds": dtype},
-            "rounded_weights_in_ds": False, "group_partials": dtype}
+            "rounded_weights_in_ds": False, "scale_before_rounding": True, "group_partials": dtype}
 
+
+# Times the root of the scale a small k or q is a subnormal number, and loses digits. To read it as zero would lose more,
+# and is what can be declared. Those of f16 are ordinary in f32.
+_ROOTS = {"flushes_inputs": True}
+# The instruction of AVX-512 that multiplies bf16 reads subnormal numbers as zero, and writes zero for them.
+_FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 
 # A row that sees no key has gradients of 0, and no part in those of others.
 GRADIENTS = {
     "math": {"terms": {"weights": "stored", "delta": "weights", "uses": [], "masked_row": "zero"},
-             "arithmetic": {"f64": _one_rounding("f64"), **dict.fromkeys(("f32", "f16", "bf16"), _one_rounding("f32"))}},
+             "arithmetic": {"f64": {**_ROOTS, "backward": _one_rounding("f64")},
+                            "f32": {**_ROOTS, "backward": _one_rounding("f32")},
+                            "f16": {"backward": _one_rounding("f32")},
+                            "bf16": {**_ROOTS, "backward": _one_rounding("f32")}}},
     "flash": {"terms": {"weights": "lse", "delta": "out", "masked_row": "zero"},
-              "arithmetic": {dtype: _in_blocks(dtype) for dtype in ("f32", "f16", "bf16")}},
+              "arithmetic": {"f32": {"backward": _in_blocks("f32")}, "f16": {"backward": _in_blocks("f16")},
+                             "bf16": {**_FLUSHES, "backward": _in_blocks("bf16")}}},
 }
 
 
@@ -96,8 +107,9 @@ def manifest_of(name, device, version, backward=False):
         manifest["name"] += ", and its gradients"
         manifest["operations"] = ["attention", "attention_backward"]
         manifest["backward"] = own["terms"]
-        manifest["arithmetic"] = {d: {**manifest["arithmetic"][d], "backward": own["arithmetic"][d]} for d in dtypes}
-        manifest["grouped_query"] = True
+        manifest["arithmetic"] = {d: {**manifest["arithmetic"][d], **own["arithmetic"][d]} for d in dtypes}
+        manifest.update(grouped_query=True, excludes=[["mask", "causal"]])
+        manifest["limits"] = {"value_dim": "head_dim"} if name == "flash" else {}
     return manifest
 
 
