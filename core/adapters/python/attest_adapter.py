@@ -73,8 +73,9 @@ shape, and those of these that it has parameters for:
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
 the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. "operations", "lse" and, in "backward",
 "uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
-the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside gradients: of a function without want_lse this
-file computes one itself, from the definition in float64, of which no verdict says anything about the function.
+the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside
+gradients: of a function without want_lse this file computes one itself, from the definition in float64, of which no verdict
+says anything about the function.
 
 multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
 b_k, b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
@@ -628,6 +629,11 @@ def _backward_completed(terms, attention, backward):
     return terms
 
 
+def _has_lse(name, terms):
+    """Whether the log-sum-exp of a function that returns none is known beside this variant."""
+    return name in _IN_LSE and terms.get("lse") != "without"
+
+
 def _completed(manifest, attention, multihead, backward=None):
     """The manifest with what follows from the functions, where it says nothing."""
     manifest = dict(manifest or {})
@@ -675,7 +681,7 @@ def _completed(manifest, attention, multihead, backward=None):
             manifest.setdefault("variants", served)
     if backward is not None and not _has(attention, "want_lse"):
         manifest["variants"] = {
-            name: terms if name in _IN_LSE and terms.get("lse") != "without" else {**terms, "excludes": [*terms.get("excludes", ()), "lse"]}
+            name: terms if _has_lse(name, terms) else {**terms, "excludes": [*terms.get("excludes", ()), "lse"]}
             for name, terms in manifest.get("variants", {}).items()
         }
     return manifest
