@@ -7,6 +7,7 @@
 #include "core/kernel/formal.h"
 #include "core/support/printed.h"
 #include "properties/language/answer.h"
+#include "properties/language/gradients.h"
 #include "properties/language/not_judged.h"
 
 namespace attest {
@@ -99,6 +100,7 @@ Verdict WorstBalance::verdict() const {
 }
 
 void Zeros::look_at(const Result& result, std::string_view name) {
+  asked_ = true;
   const Values& values = result.run().out();
   for (std::int64_t e = 0; e < result.elements(); ++e) {
     const std::int64_t at = result.origin(e);
@@ -118,6 +120,7 @@ void Zeros::look_at(const Result& result, std::string_view name) {
 }
 
 Verdict Zeros::verdict() const {
+  if (!asked_) return skipped(std::string(no_such_gradient));
   if (!wrong_.empty()) return violated(Violation::bits, wrong_);
   return any_ ? Verdict{} : nothing_inside_the_domain();
 }

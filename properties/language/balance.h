@@ -60,10 +60,11 @@ class Zeros {
  public:
   /// Those inside the domain.
   void look_at(const Result& result, std::string_view name);
+  /// Skipped where nothing was looked at: the kernel has none of the gradients.
   [[nodiscard]] Verdict verdict() const;
 
  private:
-  bool any_ = false;
+  bool asked_ = false, any_ = false;
   std::string wrong_;
 };
 

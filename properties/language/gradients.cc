@@ -174,7 +174,7 @@ Match match_of_unseen_rows(const Kernel& kernel) {
 
 Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gradients,
                       const std::function<Verdict(Gradient)>& law) {
-  Verdict worst = skipped("the manifest's backward.gradients list none that the law speaks of");
+  Verdict worst = skipped(std::string(no_such_gradient));
   for (const Gradient gradient : gradients)
     if (run.has(gradient)) worst = worse_of({std::move(worst), law(gradient)});
   return worst;

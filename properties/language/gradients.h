@@ -4,6 +4,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <string_view>
 
 #include "core/kernel/values.h"
 #include "core/oracle/gradients/gradients.h"
@@ -53,6 +54,8 @@ class BackwardRun {
 /// times something.
 [[nodiscard]] Match match_of_unseen_rows(const Kernel& kernel);
 
+inline constexpr std::string_view no_such_gradient =
+    "the manifest's backward.gradients list none that the law speaks of";
 /// The worst of what a law says of each of these gradients that the run has. Skipped where it has none.
 [[nodiscard]] Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gradients,
                                     const std::function<Verdict(Gradient)>& law);

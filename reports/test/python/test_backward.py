@@ -107,7 +107,9 @@ def test_a_right_one_holds_under_all_that_it_takes():
     assert result.verdict == "held"
     held = {record["property"]: record["held"] for record in records}
     assert {*ORACLES, "backward.given", "backward.gauge", "backward.dv-sums-to-do"} < set(held)
-    assert all(count > 15 for count in held.values()), held
+    # The manifest does not say where D comes from, and a function of arrays has no strides.
+    unasked = {"backward.dq-dk-need-delta", "backward.split-keys", "backward.strides"}
+    assert {name for name, count in held.items() if count <= 30} == unasked, held
 
 
 @pytest.mark.parametrize(

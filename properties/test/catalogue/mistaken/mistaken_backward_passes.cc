@@ -44,6 +44,7 @@ struct Slip {
   bool dropped_in_scores = false;    ///< what is kept of P, in the place of P, in dS, and dP of all
   bool dropped_is_hidden = false;    ///< no dS of a key whose weight is dropped
   bool kept_as_it_is = false;        ///< dV of kept weights that are not divided by the share that is kept
+  bool kept_adds_up = false;         ///< dV of kept weights that add up to 1
 };
 
 class PlainPass {
@@ -131,6 +132,8 @@ class PlainPass {
       delta += p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * dp[at];
     }
     delta *= slip_.delta;
+    double all_kept = 0;
+    for (std::size_t at = 0; at < p.size(); ++at) all_kept += gain[at] > 0 ? p[at] : 0;
     const std::int64_t group = heads_of(c_) / c_.k().shape()[1];
     const bool adds = !(slip_.first_head_alone && h % group != 0) && !(slip_.repeats_once && repeats(b, h, i));
     const std::int64_t other = slip_.next_heads_query ? (h + 1) % heads_of(c_) : h;
@@ -147,7 +150,9 @@ class PlainPass {
         }
         if (adds) add(of_k_, b, kv, j, e, std::pow(c_.scale, slip_.scale_of_k) * ds * c_.q().at(b, other, i, e));
       }
-      const double kept = slip_.kept_as_it_is ? std::min(gain[at], 1.0) : gain[at];
+      const double kept = slip_.kept_as_it_is                  ? std::min(gain[at], 1.0)
+                          : slip_.kept_adds_up && gain[at] > 0 ? 1 / all_kept
+                                                               : gain[at];
       if (kept == 0) continue;
       for (std::int64_t e = 0; adds && e < dv; ++e)
         add(of_v_, b, kv, j, e, turn * p[at] * kept * (g(b, h, i, e) + slip_.value_in_dv * c_.v().at(b, kv, j, e)));
@@ -269,6 +274,7 @@ std::vector<WrongKernel> mistaken_backward_passes() {
           slipped("gradients with what is kept of P in dS, and dP of all", {.dropped_in_scores = true}),
           slipped("gradients without the scores of what is dropped", {.dropped_is_hidden = true}),
           slipped("dv of kept weights as they are", {.kept_as_it_is = true}),
+          slipped("dv of kept weights that add up to 1", {.kept_adds_up = true}),
           of_the_last_forward_pass(),
           not_repeatable(),
           answered("gradients NaN where exp overflows", without_a_maximum),
