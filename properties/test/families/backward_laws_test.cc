@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -171,6 +172,26 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
     return reply;
   });
   EXPECT_GT(seen_by("backward.dq-dk-need-delta", last_bit, DType::f32).violated, 4);
+}
+
+// A law of gradients that are not returned says so, and does not count as one that could not be judged.
+TEST(BackwardLaws, AreSkippedWhereTheirGradientsAreNotThere) {
+  const auto without = [](std::initializer_list<Gradient> gone) {
+    return Answering([gone = std::vector<Gradient>(gone)](Kernel& kernel, const Case& c, const ForwardAnswers& answers,
+                                                          DType output) {
+      Reply reply = kernel.backward(c, answers, output);
+      for (const Gradient one : gone) reply.gradients[static_cast<std::size_t>(one)] = Values();
+      return reply;
+    });
+  };
+  Answering of_v = without({Gradient::q, Gradient::k}), of_q = without({Gradient::k, Gradient::v});
+  for (const char* const name : {"backward.span", "backward.gauge", "backward.equal-keys"})
+    EXPECT_EQ(seen_by(name, of_v, DType::f32).skipped, 60) << name;
+  for (const char* const name : {"backward.hidden-keys", "backward.dk-sums-to-zero"})
+    EXPECT_EQ(seen_by(name, of_q, DType::f32).skipped, 60) << name;
+  EXPECT_GT(seen_by("backward.hidden-keys", of_v, DType::f32).held, 15);
+  EXPECT_GT(seen_by("backward.span", of_q, DType::f32).held, 15);
+  EXPECT_GT(seen_by("backward.euler", of_v, DType::f32).held, 15);
 }
 
 TEST(BackwardLaws, AreNotAskedOfAKernelWithoutABackwardPass) {
