@@ -37,6 +37,11 @@ BackwardProfile backward_profile(const Profile& scores, const BackwardArithmetic
   store(a.weights, dot, p.u, flushes, p.u_p, p.lam_p);
   store(a.of_weights, dot, p.u, flushes, p.u_dp, p.lam_dp);
   store(a.of_scores, dot, p.u, flushes, p.u_ds, p.lam_ds);
+  if (const double cap = scores.of.softcap; cap > 0) {
+    p.cap_range = std::max(cap, 1 / cap);
+    // Where each step of the cap is stored, so are the products by its derivatives.
+    if (forward.stored_capped) p.u_ds = pw(p.u_ds, 4), p.lam_ds *= 4;
+  }
   p.exponent = pw(scores.u_e, scores.c_e);
   p.of_exp = scores.eps_exp / (1 - scores.eps_exp);
   p.lam_e = scores.lam_e;
@@ -81,6 +86,7 @@ BackwardProfile profile_of_evaluation(const Profile& scores) {
   p.lam = p.lam_s = p.lam_a = 0x1p-1074;
   p.lam_e = lost_weight;
   p.gain = scores.gain;
+  p.cap_range = scores.of.softcap > 0 ? std::max(scores.of.softcap, 1 / scores.of.softcap) : 1;
   p.th_gain = scores.of.dropout_p > 0 ? 0x1p-51 : 0;
   p.phi = p.phi_v = 0x1p-52;
   p.H_dot = p.H_p = p.H_ds = p.H_a = p.H_o = 0x1p1020;

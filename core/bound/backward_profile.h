@@ -22,6 +22,7 @@ struct BackwardProfile {
   double gain = 1;            ///< r: 1/(1 - p), from above
   double th_gain = 0;         ///< roundings that it brings in, each time it multiplies
   double phi = 0, phi_v = 0;  ///< roundings of a sum by its scale, and of dv's
+  double cap_range = 1;       ///< max(C, 1/C) of a cap: dS may be multiplied by C and divided by it again
   double u_o = 0, lam_o = 0;  ///< of the gradients
   bool grouped = false;       ///< heads are rounded before they are added up
   double u_group = 0, lam_group = 0;

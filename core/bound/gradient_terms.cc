@@ -35,7 +35,7 @@ struct Pass {
     const bool rounded = a.rounded_weights_in_scores || a.weights_from == WeightsFrom::stored;
     u_here = rounded ? p.u_p : 0;
     lam_here = p.lam_e + (rounded ? p.lam_p : 0) + 2 * p.lam;
-    scaled = p.gain * (a.scale_before_rounding ? std::max(1.0, 1 / p.tau) : 1.0);
+    scaled = p.gain * (a.scale_before_rounding ? std::max(1.0, 1 / p.tau) : 1.0) * p.cap_range;
   }
 
   [[nodiscard]] bool kept(std::int64_t j) const { return !row.kept || row.kept[j] != 0; }
@@ -77,8 +77,14 @@ struct Pass {
   }
 };
 
+/// How large two numbers of a kernel may be.
+struct OnTheWay {
+  double apart = 0;     ///< dP_j - D
+  double uncapped = 0;  ///< P_j times that
+};
+
 /// 8.3 of key j: what dS_j errs by and how large it is.
-void take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
+OnTheWay take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const BackwardProfile& p = x.p;
   const RowSizes& row = x.row;
   const BackwardArithmetic& a = p.declared;
@@ -91,14 +97,9 @@ void take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const double grown = (row.E[j] < 0.5 ? exact * std::expm1(row.E[j]) : both.whole) + x.u_here * both.whole;
   const double whole = both.whole * (1 + x.u_here);
   const double apart = row.apart[j], reach = apart + e2 + eD;
-  double f = 1, of_f = 0;
-  if (row.slope) {
-    const double y = row.tangent[j], ay = row.of_tangent[j];
-    f = row.slope[j];
-    of_f = (2 * y + ay) * ay + p.u * (y + ay) * (y + ay) + p.u;
-  }
+  const double f = row.slope ? row.slope[j] : 1, of_f = row.slope ? row.of_slope[j] : 0;
   const double most_f = std::min(1.0, f + of_f) + of_f;
-  const double th = pw(p.u, 2 + (row.slope ? 1 : 0) + (a.scale_before_rounding ? 1 : 0));
+  const double th = pw(p.u, 2 + (row.slope ? 3 : 0) + (a.scale_before_rounding ? 1 : 0));
   const double lost = (x.lam_here * reach * most_f + 5 * p.lam * x.scaled) * (1 + th);
   const double size = whole * reach * most_f;
   const double stored = p.u_ds * (size * (1 + th) + lost) + p.lam_ds * x.scaled;
@@ -112,6 +113,7 @@ void take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const bool kept = x.kept(j);
   out.of_g[at] = kept ? grown_v + p.lam_e + p.lam_p + p.lam : 0;
   out.weights[at] = kept ? both.whole * (1 + p.u_p) + p.lam_e + p.lam_p + p.lam : 0;
+  return {reach, (whole + x.lam_here) * reach};
 }
 
 }  // namespace
@@ -128,8 +130,10 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   out.of_delta = std::exp(row.common) * eD;
   out.constant = 2 * (x.n + 1) * p.lam_a * x.scaled;
   double most_score = 0, most_weight = 0, most_size = 0, scores = 0;
+  OnTheWay most;
   for (std::int64_t j = 0; j < row.n; ++j) {
-    take_score(x, eD, j, out);
+    const OnTheWay here = take_score(x, eD, j, out);
+    most.apart = std::max(most.apart, here.apart), most.uncapped = std::max(most.uncapped, here.uncapped);
     const auto at = static_cast<std::size_t>(j);
     most_score = std::max(most_score, out.scores[at]);
     most_weight = std::max(most_weight, out.weights[at]);
@@ -141,7 +145,8 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   const double scaled = most_score * std::max(1.0, p.declared.scale_before_rounding ? p.tau : 1.0);
   // Comparisons that NaN fails.
   out.in_domain = before <= p.H_dot && (1 + x.gd) * (row.g_out + row.g_error) + row.delta + eD <= p.H_dot &&
-                  scaled <= p.H_ds && most_weight <= p.H_p && p.gain * most_weight <= p.H_p && out.of_delta < 1e300;
+                  scaled <= p.H_ds && most.apart * (1 + p.u) <= p.H_dot && most.uncapped * p.cap_range <= p.H_ds &&
+                  most_weight <= p.H_p && p.gain * most_weight <= p.H_p && out.of_delta < 1e300;
 }
 
 double gradient_bound(const BackwardProfile& p, const ElementSums& sums, double scale, double phi, bool grouped) {

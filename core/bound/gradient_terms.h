@@ -20,9 +20,8 @@ struct RowSizes {
   const double* size = nullptr;         ///< sum_c |g_c v_jc|
   const unsigned char* kept = nullptr;  ///< 0: the weight is dropped, and has neither of the two; nullptr: all are kept
   const double* apart = nullptr;        ///< |dP - D + c|
-  const double* slope = nullptr;        ///< 1 - y^2, what the cap leaves of it; nullptr: 1
-  const double* tangent = nullptr;      ///< |y|
-  const double* of_tangent = nullptr;   ///< error of y
+  const double* slope = nullptr;        ///< 1 - y^2, what a cap leaves of dS; nullptr: 1
+  const double* of_slope = nullptr;     ///< its error
   const double* v1 = nullptr;           ///< sum_c |v_jc|; nullptr: not needed
   const double* E = nullptr;            ///< error of a weight's exponent beyond what is common to the row
   double common = 0;                    ///< Ec

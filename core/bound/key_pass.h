@@ -18,7 +18,7 @@ struct KeyPass {
   double count;      ///< n
   double log_count;  ///< ln n + 1
   KeyArrays keys;
-  double* kap;  ///< BoundScratch's
+  double *kap, *of_tanh;  ///< BoundScratch's
   KeyConstants c;
   ScoreRange range;
   ErrorRange most;

@@ -90,7 +90,7 @@ void cap_errors(KeyPass& x) {
   c.th_cap = p.th_cap, c.th_tau = p.th_tau, c.th_bias = p.th_bias;
   c.on_b = (1 + p.th_bias) * p.u_bc;
   c.constant = (1 + p.th_bias) * (p.lam_cap + p.lam_bc) + p.lam_bias;
-  key_loops().cap_errors(x.keys, x.n, c, x.kap);
+  key_loops().cap_errors(x.keys, x.n, c, x.kap, x.of_tanh);
 }
 
 /// 1.9: a_sink. In the kernel's form of a row with a slope it is shifted as the scores are.
@@ -206,8 +206,8 @@ KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
   for (auto* array : {&w.a, &w.tm, &w.E, &w.ph, &w.pp, &w.caps, &w.big_ph, &w.big_pp, &w.small_ph, &w.small_pp})
     fit(*array, n + 16);
   for (auto* array : {&w.big_index, &w.small_index, &w.big_key, &w.small_key}) fit(*array, n + 16);
-  if (p.of.softcap > 0) fit(w.kap, n + 16);
-  kap = w.kap.data();
+  if (p.of.softcap > 0) fit(w.kap, n + 16), fit(w.of_tanh, n + 16);
+  kap = w.kap.data(), of_tanh = w.of_tanh.data();
   const double* g = row.capped ? row.capped : p.of.convention == MaskConvention::pre_scale ? row.s : row.t;
   // Neither the scale's error nor that of any other constant is a sink's, whose score is no part of g.
   if (row.has_sink && g == row.s) {

@@ -95,7 +95,7 @@ struct BoundScratch {
   std::vector<double> a, tm, E, ph, pp, caps;
   std::vector<double> g;               ///< the scores with 0 for that of a sink
   std::vector<double> shifted, added;  ///< beside slopes: the scores of the kernel's form; sizes of what is added
-  std::vector<double> kap;             ///< where products are capped: the most that tanh grows by
+  std::vector<double> kap, of_tanh;    ///< where products are capped: the most that tanh grows by, and its error
   std::vector<double> lse_E;           ///< errors of the exponents where nothing is centred: for the log-sum-exp
   std::vector<double> big_ph, big_pp, small_ph, small_pp;
   std::vector<std::int64_t> big_index, small_index, big_key, small_key;

@@ -163,7 +163,8 @@ struct BackwardTerms {
   MaskedGradient masked_row = MaskedGradient::undeclared;
   WeightsFrom weights = WeightsFrom::lse;
   DeltaFrom delta = DeltaFrom::unstated;
-  std::vector<Claim> claims;  ///< as Manifest::claims, of gradients
+  std::vector<Claim> claims;      ///< as Manifest::claims, of gradients
+  std::vector<Feature> excluded;  ///< no gradients of a problem with one of these
   [[nodiscard]] bool has(Gradient gradient) const {
     return gradient == Gradient::q ? dq : gradient == Gradient::k ? dk : dv;
   }

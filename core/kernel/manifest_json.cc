@@ -898,6 +898,9 @@ void tell_backward(auto& io, auto& terms) {
   io("weights", terms.weights);
   io.if_stated(terms.delta != DeltaFrom::unstated, "delta", terms.delta);
   io("claims", terms.claims);
+  io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
+  io.require(std::ranges::count(terms.excluded, Feature::lse) == 0, "excludes",
+             R"("lse" is what every backward pass is asked beside)");
   io.require(terms.weights != WeightsFrom::lse || terms.uses_lse, "uses",
              R"("weights": "lse" are made of a log-sum-exp; list "lse")");
   io.require(terms.delta != DeltaFrom::out || terms.uses_out, "uses",

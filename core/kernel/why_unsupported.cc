@@ -290,6 +290,17 @@ std::string why_variants(const Manifest& m, const Case& c) {
   return {};
 }
 
+std::string why_backward(const Manifest& m, const Case& c) {
+  if (!asks_for_gradients(c) || !m.backward) return {};
+  for (const Feature feature : m.backward_terms.excluded)
+    if (has(c, feature))
+      return fmt::format("asks for gradients and has {}; the manifest's backward.excludes lists {}", name_of(feature),
+                         name_of(feature));
+  if (draws_own_dropout(c))
+    return "asks for gradients and has a dropout_p and no keep; a backward pass has a mask of dropout that is given";
+  return {};
+}
+
 }  // namespace
 
 std::string why_unsupported(const Manifest& m, const Case& c) {
@@ -307,6 +318,7 @@ std::string why_unsupported(const Manifest& m, const Case& c) {
   if (std::string reason = why_mask(m, c); !reason.empty()) return reason;
   if (std::string reason = why_strides(m, c); !reason.empty()) return reason;
   if (std::string reason = why_variants(m, c); !reason.empty()) return reason;
+  if (std::string reason = why_backward(m, c); !reason.empty()) return reason;
   if (c.causal != Causal::none && !has(m.causal, c.causal)) {
     return fmt::format("is causal {}; the manifest's causal lists {}", name_of(c.causal), listed(m.causal));
   }

@@ -293,7 +293,7 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& given) {
 /// The definition's gradients on T, pages as grouped_gradients has them, of a problem whose sequences are its batch
 /// entries.
 template <class T>
-std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_tensor& d_out) {
+std::vector<Gradients<T>> gradients_of_entries(const attest_problem& p, const attest_tensor& d_out) {
   const auto pages = [](const attest_tensor& t) {
     std::vector<Matrix<T>> all;
     for (Index b = 0; b < t.shape[0]; ++b)
@@ -304,6 +304,36 @@ std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_ten
   for (Matrix<T>& page : pages(d_out)) of.push_back({std::move(page), std::nullopt});
   return grouped_gradients(pages(p.q), pages(p.k), pages(p.v), p.q.shape[0], p.q.shape[1], p.k.shape[1],
                            input<T>(p.scale), masks_of<T>(p), of);
+}
+
+/// The definition's gradients on T. Those of rows and keys of no sequence are 0.
+template <class T>
+std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_tensor& d_out) {
+  constexpr std::uint32_t of_sequences = ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD;
+  if ((p.variants & of_sequences) == 0) return gradients_of_entries<T>(p, d_out);
+  const Index batch = p.q.shape[0], heads = p.q.shape[1], group = heads / p.k.shape[1];
+  const auto zeros = [](const attest_tensor& t) {
+    return Matrix<T>::Constant(t.shape[2], t.shape[3], ScalarTraits<T>::from_double(0));
+  };
+  std::vector<Gradients<T>> all(static_cast<std::size_t>(batch * heads));
+  for (std::size_t page = 0; page < all.size(); ++page) {
+    all[page].q = zeros(p.q);
+    if (static_cast<Index>(page) % group == 0) all[page].k = zeros(p.k), all[page].v = zeros(p.v);
+  }
+  for (const Part& part : parts_of(p)) {
+    if (part.queries == 0 || part.keys == 0) continue;
+    const std::vector<Gradients<T>> own =
+        gradients_of_entries<T>(alone(p, part), cut(cut(d_out, 0, part.entry, 1), 2, part.first_query, part.queries));
+    for (Index h = 0; h < heads; ++h) {
+      Gradients<T>& to = all[static_cast<std::size_t>(part.entry * heads + h)];
+      const Gradients<T>& from = own[static_cast<std::size_t>(h)];
+      to.q.middleRows(part.first_query, part.queries) = from.q;
+      if (h % group != 0) continue;
+      to.k.middleRows(part.first_key, part.keys) = from.k;
+      to.v.middleRows(part.first_key, part.keys) = from.v;
+    }
+  }
+  return all;
 }
 
 template <class T>

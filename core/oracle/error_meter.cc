@@ -26,8 +26,7 @@ double inverse_ulp(double size, const Format& format) {
 }  // namespace
 
 void ErrorMeter::note_row(const Head& head, const Row& row) {
-  bias_ = bias_ || head.bias;
-  hides_ = hides_ || row.n < head.keys;
+  note(head.bias, row.n < head.keys);
 }
 
 void ErrorMeter::take_worst(double utilisation, std::int64_t element, const Worst& worst) {
@@ -80,6 +79,21 @@ void ErrorMeter::end_row(const RowOracle* oracle) {
   row_bias_ = row_squares_ = 0;
 }
 
+void ErrorMeter::add_sum(std::int64_t element, double found, double exact, const Decision& decision, double size) {
+  add(element, 0, found, exact, decision);
+  if (worst_.k >= 0) describe_size(size, exact, decision);
+  end_row(nullptr);
+}
+
+void ErrorMeter::describe_size(double sum, double exact, const Decision& decision) {
+  const double ratio = sum / std::abs(exact);
+  sample_->condition = sum == 0 || !(ratio > 1) ? 1 : ratio;
+  const double scale = format_.unit * sum;
+  const bool scalable = scale > 0 && std::isfinite(scale) && std::isfinite(decision.error);
+  sample_->scaled_error = scalable ? decision.error / scale : 0;
+  sample_->scaled_allowed = scalable ? decision.allowed / scale : 0;
+}
+
 void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact, const Decision& decision) {
   const RowKeys& keys = oracle.row().keys;
   const RowValues& values = oracle.row().values;
@@ -89,12 +103,7 @@ void ErrorMeter::describe(const RowOracle& oracle, std::int64_t k, double exact,
     sum += keys.alpha[j] * std::abs(values.v[at * values.stride + k]);
   }
   sum *= oracle.profile().gain;
-  const double ratio = sum / std::abs(exact);
-  sample_->condition = sum == 0 || !(ratio > 1) ? 1 : ratio;
-  const double scale = format_.unit * sum;
-  const bool scalable = scale > 0 && std::isfinite(scale) && std::isfinite(decision.error);
-  sample_->scaled_error = scalable ? decision.error / scale : 0;
-  sample_->scaled_allowed = scalable ? decision.allowed / scale : 0;
+  describe_size(sum, exact, decision);
   sample_->budget = budget_of(
       budget_parts(oracle.profile(), keys, oracle.terms(), values, oracle.element(k), k, exact, oracle.scratch()));
   const auto [least, most] = std::minmax_element(keys.s, keys.s + keys.n);

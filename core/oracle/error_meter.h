@@ -17,17 +17,21 @@ class ErrorMeter {
   explicit ErrorMeter(DType output) : format_(format_of(output)), sample_(std::make_shared<ErrorSample>()) {}
   /// What the mask does in the row that was just started.
   void note_row(const Head& head, const Row& row);
+  void note(bool bias, bool hides) { bias_ = bias_ || bias, hides_ = hides_ || hides; }
   /// An element that was held or violated: a flat index into out, and its column k.
   void add(std::int64_t element, std::int64_t k, double found, double exact, const Decision& decision);
   /// After the elements of a row, of which the oracle still is; nullptr: it never was, and of a worst element among
   /// them no more is known than how bad it is.
   void end_row(const RowOracle* oracle);
+  /// One of a sum whose terms' sizes add up to `size`, of which no more is known.
+  void add_sum(std::int64_t element, double found, double exact, const Decision& decision, double size);
   /// What was collected; the meter is done with.
   [[nodiscard]] std::shared_ptr<const ErrorSample> take(std::int64_t keys);
 
  private:
   /// Notes how the worst element so far is conditioned.
   void describe(const RowOracle& oracle, std::int64_t k, double exact, const Decision& decision);
+  void describe_size(double sum, double exact, const Decision& decision);
 
   const Format& format_;
   /// The worst element so far where it is of the row at hand: what is known of it is noted once, at the row's end.

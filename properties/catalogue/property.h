@@ -79,6 +79,11 @@ struct Property {
   [[nodiscard]] std::string misses(const Case& c) const;
 };
 
+/// Does the property of that name hold what a kernel answers against the exact answer, or a gradient?
+[[nodiscard]] constexpr bool is_oracle(std::string_view name) {
+  return name.find(".oracle") != name.npos;
+}
+
 /// The families of theorems.md: one file each.
 [[nodiscard]] std::span<const Property> softmax_properties();
 [[nodiscard]] std::span<const Property> attention_properties();

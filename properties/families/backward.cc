@@ -20,8 +20,9 @@
 namespace attest {
 namespace {
 
+template <Gradient gradient>
 Verdict oracle(Kernel& kernel, const Case& c) {
-  return judge_backward(kernel, run_backward(kernel, c), GradientsAt::definition);
+  return judge_gradient(kernel, run_backward(kernel, c), gradient);
 }
 
 /// Of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is, these are the
@@ -113,8 +114,8 @@ class Balance {
     }
     factor *= sign;
     const ElementBound& bound = run.bound(gradient, element);
-    // Of a row without a key the gradient is 0 or, by the manifest, nothing.
-    if (bound.excuse == Excuse::fully_masked) return true;
+    // Of a row without a key the gradient is 0 or, by the manifest, nothing; and of what is padding.
+    if (bound.excuse == Excuse::fully_masked || bound.excuse == Excuse::padding) return true;
     if (bound.excuse != Excuse::none && bound.excuse != Excuse::vacuous) return false;
     const long double found = run.of(gradient)[element];
     add_exact(found * static_cast<long double>(factor));
@@ -248,22 +249,45 @@ Verdict dv_sums_to_do(Kernel& kernel, const Case& c) {
   return worst.verdict();
 }
 
-constexpr std::string_view sight_alone = "window chunk";
+constexpr std::string_view all_with_gradients = "window chunk lengths packed left_pad sink softcap dropout alibi",
+                           sums_of_weights = "window chunk lengths packed left_pad softcap alibi";
 
 constexpr auto of_gradients = std::to_array<Stated>({defining(hypotheses::gradients, "it is about them")});
 
 const Property family[] = {
-    {.name = "backward.oracle",
-     .statement = "dQ, dK and dV lie within the bound of the definition's exact gradients",
+    {.name = "backward.oracle-dq",
+     .statement = "dQ lies within the bound of the definition's exact gradient",
      .source = "+",
      .needs = "attention_backward",
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
-     .check = oracle},
+     .check = oracle<Gradient::q>},
+    {.name = "backward.oracle-dk",
+     .statement = "dK lies within the bound of the definition's exact gradient",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .backward = Backward::any,
+     .under = all_with_gradients,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = oracle<Gradient::k>},
+    {.name = "backward.oracle-dv",
+     .statement = "dV lies within the bound of the definition's exact gradient",
+     .source = "+",
+     .needs = "attention_backward",
+     .floating_point = "bound",
+     .operation = Operation::attention,
+     .backward = Backward::any,
+     .under = all_with_gradients,
+     .hypotheses = of_gradients,
+     .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
+     .check = oracle<Gradient::v>},
     {.name = "backward.given",
      .statement = "the same at the kernel's own lse and out, whatever they are",
      .source = "+",
@@ -271,7 +295,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::from_lse,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = given},
@@ -282,7 +306,7 @@ const Property family[] = {
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = zero_dout},
@@ -293,7 +317,7 @@ const Property family[] = {
      .floating_point = "inside the domain: zero bitwise",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().masked().with_gradients(); },
      .check = hidden_keys},
@@ -304,7 +328,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = all_with_gradients,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = gauge},
@@ -315,7 +339,7 @@ const Property family[] = {
      .floating_point = "bound",
      .operation = Operation::attention,
      .backward = Backward::any,
-     .under = sight_alone,
+     .under = sums_of_weights,
      .hypotheses = of_gradients,
      .given = [](Draw& draw) -> Case { return draw.attention().with_gradients(); },
      .check = dv_sums_to_do},

@@ -1,10 +1,14 @@
 #include "properties/language/gradients.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/kernel/formal.h"
 #include "core/problem/sight.h"
+#include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {
@@ -48,19 +52,40 @@ BackwardRun run_backward_with_bounds(Kernel& kernel, const Case& c) {
   return run;
 }
 
+namespace {
+
+/// Those that `judged` chooses.
+std::array<Verdict, gradient_count> verdicts_of(const Kernel& kernel, const BackwardRun& run,
+                                                const GradientOptions& options,
+                                                const std::function<bool(Gradient)>& judged) {
+  const Manifest& manifest = kernel.manifest();
+  std::array<Tensor, gradient_count> found;
+  for (const Gradient one : every_gradient)
+    if (judged(one)) found[static_cast<std::size_t>(one)] = run.of(one).tensor();
+  std::array<Verdict, gradient_count> all =
+      judge_gradients(forward_of(run.problem), run.given, found, manifest.arithmetic_for(run.problem),
+                      manifest.backward_arithmetic_for(run.problem), options);
+  // It is no element of an output; the reason says which one it is.
+  for (Verdict& one : all) one.element = -1;
+  return all;
+}
+
+}  // namespace
+
 Verdict judge_backward(const Kernel& kernel, const BackwardRun& run, GradientsAt at) {
   GradientOptions options = options_of(kernel);
   options.at = at;
-  const Manifest& manifest = kernel.manifest();
-  std::array<Tensor, gradient_count> found;
-  std::ranges::transform(run.gradients, found.begin(), [](const Values& one) { return one.tensor(); });
-  auto [of_q, of_k, of_v] =
-      judge_gradients(forward_of(run.problem), run.given, found, manifest.arithmetic_for(run.problem),
-                      manifest.backward_arithmetic_for(run.problem), options);
-  Verdict worst = worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
-  // It is no element of an output; the reason says which one it is.
-  worst.element = -1;
-  return worst;
+  auto [of_q, of_k, of_v] = verdicts_of(kernel, run, options, [](Gradient) { return true; });
+  return worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
+}
+
+Verdict judge_gradient(const Kernel& kernel, const BackwardRun& run, Gradient gradient) {
+  if (!kernel.manifest().backward_terms.has(gradient))
+    return skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)));
+  GradientOptions options = options_of(kernel);
+  options.measure_errors = true;
+  return verdicts_of(kernel, run, options,
+                     [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
 }
 
 }  // namespace attest

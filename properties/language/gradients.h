@@ -31,5 +31,7 @@ struct BackwardRun {
 [[nodiscard]] BackwardRun run_backward_with_bounds(Kernel& kernel, const Case& c);
 /// Its gradients held against the exact ones, the worst of the three.
 [[nodiscard]] Verdict judge_backward(const Kernel& kernel, const BackwardRun& run, GradientsAt at);
+/// One of them, with its errors measured; skipped where the kernel does not return it.
+[[nodiscard]] Verdict judge_gradient(const Kernel& kernel, const BackwardRun& run, Gradient gradient);
 
 }  // namespace attest

@@ -404,8 +404,10 @@ void fit_variants(Case& c, const Manifest& m) {
     const auto found = m.variants.find(variant.name);
     const auto of_case = [&](Feature feature) { return has(c, feature); };
     const auto is_lacking = [&](Feature feature) { return lacks(c, feature); };
+    const auto is_it = [&](Feature feature) { return name_of(feature) == variant.name; };
     if (found == m.variants.end() || std::ranges::any_of(found->second.required, is_lacking) ||
-        std::ranges::any_of(found->second.excluded, of_case)) {
+        std::ranges::any_of(found->second.excluded, of_case) ||
+        (asks_for_gradients(c) && std::ranges::any_of(m.backward_terms.excluded, is_it))) {
       leave_out(c, variant.name);
       continue;
     }

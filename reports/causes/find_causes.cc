@@ -103,7 +103,7 @@ class Causes {
   void observe(bool laws) {
     const auto concerns = [&](const Failing& one) {
       const std::string_view name = one.property->name;
-      return laws || name.ends_with(".oracle") || name.ends_with(".any-length");
+      return laws || is_oracle(name) || name.ends_with(".any-length");
     };
     const auto subjects = std::ranges::count_if(failing_, [&](const auto& one) { return concerns(one.second); });
     if (subjects == 0) return;
@@ -195,8 +195,7 @@ class Causes {
       const bool exact = is_against_exact(f) && !f.subject.property.starts_with("softmax.");
       std::int64_t elements = 0;
       for (const Tensor& tensor : one.value.tensors) elements += tensor.elements();
-      return std::tuple(f.repetition.has_value(), !exact, elements, !f.subject.property.ends_with(".oracle"), f.subject,
-                        f.k);
+      return std::tuple(f.repetition.has_value(), !exact, elements, !is_oracle(f.subject.property), f.subject, f.k);
     };
     std::ranges::sort(saved, {}, order);
     if (!saved.empty()) {

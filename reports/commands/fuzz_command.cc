@@ -53,9 +53,10 @@ struct FuzzOptions : RunOptions {
 
   void declare(OptionList& list) {
     list.option("--kernel", kernels, kernel_name(), "what to search, as attest check takes it; repeatable");
-    list.option("--objective", objectives, any_text("WHAT", [] { return Completions{.words = objective_names()}; }),
-                "error (farthest from the exact result, as a share of the bound), nonfinite, row-sum, law:PROPERTY "
-                "(globs allowed), or all; repeatable (default: error)");
+    list.option(
+        "--objective", objectives, any_text("WHAT", [] { return Completions{.words = objective_names()}; }),
+        "error (farthest from the exact result, as a share of the bound), gradient (the same of a backward pass), nonfinite, row-sum, law:PROPERTY "
+        "(globs allowed), or all; repeatable (default: error)");
     declare_dtypes(list, plan.dtypes);
     list.flag("--self-test", self_test,
               "how many runs until planted faults are found (--kernel 'fault:GLOB'), and how bad the worst case is "

@@ -359,7 +359,7 @@ class Answer {
       missed += beside.empty() ? "" : beside + "; ";
       if (!missed.empty()) missed.resize(missed.size() - 2);
       add(told == 1 ? "tolerance" : "",
-          fmt::format("{}  atol {}  rtol {}{}{}", one_line(row.dtype), number_text(row.tolerance.atol),
+          fmt::format("{}  atol {}  rtol {}{}{}", one_line(row.label()), number_text(row.tolerance.atol),
                       number_text(row.tolerance.rtol), wrong ? ", by its right answers" : "",
                       missed.empty() ? "" : fmt::format("  ({})", missed)));
     }

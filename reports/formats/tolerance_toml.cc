@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "core/support/visible.h"
 #include "reports/results/tolerance.h"
@@ -52,7 +53,8 @@ std::string comment(const std::string& text) {
 std::string table_of(const std::string& name, const ToleranceRow& row, const ToleranceRow& whole, bool violated,
                      const Summary& summary) {
   const ErrorCell& cell = row.cell;
-  std::string text = fmt::format("\n[{}.{}]\n", key_of(name), key_of(row.dtype));
+  std::string text = fmt::format("\n[{}.{}{}]\n", key_of(name), key_of(row.dtype),
+                                 row.gradient.empty() ? "" : "." + key_of(row.gradient));
   if (violated) text += comment("VIOLATED: of wrong answers none is suggested. What the right ones needed:");
   text +=
       comment(fmt::format("{} cases, {} elements{}: worst error {}, worst utilisation {}.", cell.cases, cell.elements,
@@ -110,14 +112,15 @@ std::string tolerances_toml(const std::vector<ToleranceRow>& rows, const Summary
   }
   for (const KernelSummary& kernel : summary.kernels) {
     const auto of_it = [&](const ToleranceRow& row) { return row.kernel == kernel.id && row.dtype == kernel.dtype; };
-    // Several where several properties measure: a table has one name.
-    const auto row = std::ranges::find_if(chosen, of_it);
-    if (row == chosen.end()) continue;
-    const auto whole = std::ranges::find_if(rows, [&](const ToleranceRow& other) {
-      return of_it(other) && other.property == row->property && other.is_whole();
-    });
     const std::string& name = same_names[{kernel.name, kernel.dtype}] > 1 ? kernel.id : kernel.name;
-    text += table_of(name, *row, *whole, kernel.verdict == Outcome::violated, summary);
+    std::set<std::string> told;  // of several properties that measure the same the first one: a table has one name
+    for (const ToleranceRow& row : chosen) {
+      if (!of_it(row) || !told.insert(row.gradient).second) continue;
+      const auto whole = std::ranges::find_if(rows, [&](const ToleranceRow& other) {
+        return of_it(other) && other.property == row.property && other.is_whole();
+      });
+      text += table_of(name, row, *whole, kernel.verdict == Outcome::violated, summary);
+    }
   }
   return text;
 }

@@ -137,7 +137,7 @@ Case JudgedCases::first(const Property& property, DType dtype, std::int64_t k) c
 
 Case JudgedCases::operator()(const Property& property, DType dtype, std::int64_t k) const {
   Case c = first(property, dtype, k);
-  if (!property.name.ends_with(".oracle") || k == 0) return c;
+  if (!is_oracle(property.name) || k == 0) return c;
   Stream stream(case_seed(seed_, "judge.repeats", dtype, k));
   if (cell_at(property, dtype, k) || !stream.one_in(period_of_repeats)) return c;
   const std::int64_t back = stream.one_in(2) ? 1 : stream.between(1, std::min(k, most_back));

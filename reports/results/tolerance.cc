@@ -85,7 +85,8 @@ void add_rows(std::vector<ToleranceRow>& rows, const ToleranceRow& row, const Er
     ToleranceRow& one = add(cell);
     one.values = "ordinary";
     one.tolerance = with_room(one.tolerance);
-    if (const std::optional<DType> dtype = named<DType>(row.dtype); dtype && is_floating(*dtype)) {
+    if (const std::optional<DType> dtype = named<DType>(row.dtype);
+        dtype && is_floating(*dtype) && row.gradient.empty()) {
       Misses misses = misses_of(one.tolerance, *dtype);
       one.missed = std::move(misses.faults), one.missed_of = misses.of;
     }
@@ -142,6 +143,10 @@ std::vector<ToleranceRow> tolerance_rows(const Summary& summary, const Journal& 
       if (property.tally.errors.empty()) continue;
       ToleranceRow row;
       row.kernel = kernel.id, row.name = kernel.name, row.dtype = kernel.dtype, row.property = property.name;
+      // The property of one gradient has its name at the end.
+      constexpr std::string_view of_gradient = ".oracle-";
+      if (const std::size_t at = row.property.find(of_gradient); at != std::string::npos)
+        row.gradient = row.property.substr(at + of_gradient.size());
       row.bred = journal.run && journal.run->fuzz;
       if (journal.run) row.case_files = journal.run->case_files;
       row.accumulate = accumulate_of(journal, kernel.id, kernel.dtype);

@@ -31,6 +31,7 @@ struct ToleranceRow {
   std::string dtype;       ///< of inputs and output
   std::string accumulate;  ///< format of the sums over keys, as the manifest has it; empty: it does not say
   std::string property;
+  std::string gradient = {};  ///< "dq", …: what was measured; empty: the output
   /// "all", or a class; "not drawn": values that came from a file; "ordinary" (is_ordinary): inputs such as most
   /// test-suites have, whose tolerance is the one to copy.
   std::string keys = "all", mask = "all", values = "all";
@@ -51,6 +52,8 @@ struct ToleranceRow {
   /// Fewer cases, or long ones, than a tolerance to copy should come from; empty where there are enough, and in rows
   /// that are not ordinary. "from 66 ordinary cases, 2 of more than 64 keys: too few to rely on"
   [[nodiscard]] std::string caution() const;
+  /// "f32", or "f32 dq".
+  [[nodiscard]] std::string label() const { return gradient.empty() ? dtype : dtype + " " + gradient; }
   /// Of all cases.
   [[nodiscard]] bool is_whole() const { return keys == "all" && mask == "all" && values == "all"; }
   [[nodiscard]] bool is_ordinary() const { return values == "ordinary"; }

@@ -117,7 +117,7 @@ Blocks errors_page(const Reported& run) {
   for (const ToleranceRow& row : rows) {
     if (!row.is_whole()) continue;
     const std::string sums = row.accumulate.empty() ? "" : " (" + row.accumulate + ")";
-    Cells cells{theirs(row.name), theirs(row.dtype + sums), row.cell.cases};
+    Cells cells{theirs(row.name), theirs(row.label() + sums), row.cell.cases};
     (cells += errors_of(row.cell)) += {worst_case_of(row, summary)};
     table.rows.push_back({std::move(cells), {words_of(row), row.property}});
   }

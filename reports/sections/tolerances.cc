@@ -69,7 +69,7 @@ Blocks tolerances_page(const std::vector<ToleranceRow>& rows, const Summary& sum
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ToleranceRow& row = rows[i];
     if (!row.is_whole()) continue;
-    Cells cells{theirs(row.name), theirs(row.dtype)};
+    Cells cells{theirs(row.name), theirs(row.label())};
     if (const ToleranceRow* const one = row_to_copy(rows, i))
       cells += ordinary_cells(*one, violated.contains({row.kernel, row.dtype}));
     else
@@ -77,7 +77,7 @@ Blocks tolerances_page(const std::vector<ToleranceRow>& rows, const Summary& sum
           Cells(3, "–");
     cells += {short_number(size_of_code(row.cell.worst_normal)),
               row.cell.worst_subnormal == 0 ? "–" : short_number(size_of_code(row.cell.worst_subnormal))};
-    table.rows.push_back({std::move(cells), {row.name + " " + row.dtype, row.property}});
+    table.rows.push_back({std::move(cells), {row.name + " " + row.label(), row.property}});
   }
   return {std::move(table)};
 }

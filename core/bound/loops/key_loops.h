@@ -78,8 +78,9 @@ struct KeyLoops {
   /// c[j] = cap tanh(t[j]/cap), to a relative 2^-50, and s[j] = c[j] + b[j] (b may be nullptr). Returns the largest s.
   /// All arrays are padded.
   double (*cap)(const double* t, const double* b, double cap, std::int64_t n, double* c, double* s);
-  /// a[j], the error of t[j], becomes that of the score; kap[j] is the most that tanh grows by. All arrays are padded.
-  void (*cap_errors)(const KeyArrays& x, std::int64_t n, const CapConstants& c, double* kap);
+  /// a[j], the error of t[j], becomes that of the score; kap[j] is the most that tanh grows by, of_tanh[j] its
+  /// error. All arrays are padded.
+  void (*cap_errors)(const KeyArrays& x, std::int64_t n, const CapConstants& c, double* kap, double* of_tanh);
   /// l[j] = -slope |position - key[j]| and added[j] = l[j] + b[j] (b may be nullptr, and added be l). All arrays are
   /// padded.
   void (*slope_terms)(const double* key, const double* b, double slope, double position, std::int64_t n, double* l,

@@ -8,7 +8,8 @@ BackwardTerms terms_of(const BackwardForm& form) {
                       .uses_lse = !stored,
                       .masked_row = MaskedGradient::zero,
                       .weights = form.weights,
-                      .delta = form.delta};
+                      .delta = form.delta,
+                      .excluded = without_gradients()};
   // An order drawn from what the inputs hold is another one for inputs that are bitwise alike in all that counts.
   if (form.drawn_order) return terms;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};

@@ -4,6 +4,7 @@
 #include <attest/kernel.h>
 
 #include <string>
+#include <vector>
 
 #include "core/kernel/manifest.h"
 #include "core/kernels/backward/tiled_backward.h"
@@ -28,6 +29,11 @@ namespace attest {
   return {.tile = tile, .delta = DeltaFrom::weights};
 }
 
+/// What their backward passes do not have.
+[[nodiscard]] inline std::vector<Feature> without_gradients() {
+  return {Feature::lengths, Feature::packed,  Feature::left_pad, Feature::sink,
+          Feature::softcap, Feature::dropout, Feature::alibi};
+}
 /// What a kernel of the form says of itself, and what it declares in a dtype.
 [[nodiscard]] BackwardTerms terms_of(const BackwardForm& form);
 [[nodiscard]] BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype);

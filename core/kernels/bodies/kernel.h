@@ -66,9 +66,10 @@ template <class T>
 int run_backward(const attest_backward_problem& given, attest_gradients& result, std::string& message) try {
   [[maybe_unused]] const CallPrecision<T> precision;
   const attest_problem& p = *given.forward;
-  constexpr std::uint32_t taken = ATTEST_WINDOW | ATTEST_CHUNK | ATTEST_SINK | ATTEST_SOFTCAP | ATTEST_ALIBI;
+  constexpr std::uint32_t taken = ATTEST_WINDOW | ATTEST_CHUNK | ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD |
+                                  ATTEST_SINK | ATTEST_SOFTCAP | ATTEST_DROPOUT | ATTEST_ALIBI;
   if ((p.variants & ~taken) != 0) {
-    message = "its backward pass has no lengths, packed sequences, caches, dropout and factors";
+    message = "its backward pass has no caches and no factors";
     return ATTEST_UNSUPPORTED;
   }
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];

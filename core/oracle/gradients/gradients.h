@@ -33,6 +33,8 @@ struct GradientOptions {
   /// As of OracleOptions.
   bool ignores_dead_values = false;
   long max_ball_precision = 4096;  ///< bits
+  /// Measure the errors of the judged elements (Verdict::errors); judge_gradients only.
+  bool measure_errors = false;
   // For tests, which show what difference it makes.
   bool balls_only = false;                      ///< nothing is decided by doubles
   void (*profile)(BackwardProfile&) = nullptr;  ///< changes what bounds are made of
@@ -41,7 +43,7 @@ struct GradientOptions {
 /// A gradient's elements, row-major.
 using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 
-/// Exact values and bounds of the gradients of a valid attention problem without softcap, in double.
+/// Exact values and bounds of the gradients of a valid attention problem, in double.
 [[nodiscard]] GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
                                              const BackwardArithmetic& backward, const GradientOptions& options = {});
 

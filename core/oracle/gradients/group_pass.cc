@@ -46,6 +46,7 @@ void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv
   const std::int64_t all = c.q().shape()[1], kv_heads = c.k().shape()[1];
   heads_ = all / kv_heads, first_head_ = kv * heads_;
   group_ = Excuse::none;
+  adds_ = hides_ = false;
   head_.load(c, s, first_head_, false);
   const std::int64_t queries = head_.queries, keys = head_.keys, dk = head_.dk, dv = head_.dv;
   rows_.assign(static_cast<std::size_t>(heads_ * queries), Excuse::none);
@@ -101,8 +102,8 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   const Excuse excuse =
       evaluate_double(head_, std::span(&i, 1), profile_, task.options.ignores_dead_values, true, row_);
   if (excuse != Excuse::none) return excuse;
-  if (head_.softcap > 0) return Excuse::infinite;
   keys_ = row_.n - (row_.has_sink ? 1 : 0);
+  adds_ = adds_ || head_.bias, hides_ = hides_ || keys_ < head_.keys;
   if (keys_ == 0) return Excuse::none;
   const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
   if (!terms.in_domain || terms.capped) return Excuse::overflow;
@@ -117,6 +118,7 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   if (!all_finite(g_.data(), 2 * dv) || !std::isfinite(of_lse) || !std::isfinite(given_lse)) return Excuse::not_finite;
   take_weights(task, given_lse);
   take_products();
+  take_slopes();
   if (!take_errors(task, terms, out, given_lse, of_lse)) return Excuse::overflow;
   const std::int64_t slot = h * head_.queries + i;
   row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
@@ -136,8 +138,9 @@ void GroupPass::take_weights(const GradientTask& task, double given_lse) {
     const auto e = static_cast<std::size_t>(j);
     double size = head_.scale * keys.size[j] + (keys.b ? std::fabs(keys.b[j]) : 0) +
                   (keys.slopes ? std::fabs(keys.slopes[j]) : 0);
+    if (keys.capped) size += (scratch_.kap[e] - 1) * head_.scale * keys.size[j];
     if (row_.has_sink && j == keys_) size = std::fabs(keys.s[j]);
-    exponent_[e] = per_size * size + 2 * unit * (row_.m - keys.s[j]) + 16 * unit;
+    exponent_[e] = per_size * size + 2 * unit * (row_.m - keys.s[j]) + 16 * unit * (1 + head_.softcap);
     mean += keys.alpha[j] * exponent_[e];
     if (keys.alpha[j] > 0) most = std::max(most, exponent_[e]);
   }
@@ -178,6 +181,25 @@ void GroupPass::take_products() {
   }
 }
 
+/// 1 - y^2 of a cap, from e^(-2|z|), which loses nothing where y is near 1.
+void GroupPass::take_slopes() {
+  const RowKeys& keys = row_.keys;
+  if (!keys.capped) return;
+  for (auto* array : {&slope_, &most_slope_, &of_slope_, &of_slope_here_}) fit(*array, keys_);
+  const double cap = head_.softcap, per_size = unit * static_cast<double>(head_.dk + 4) * (1 + 0x1p-20);
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const double z = std::fabs(keys.t[j]) / cap, w = std::exp(-2 * z);
+    slope_[e] = 4 * w / ((1 + w) * (1 + w));
+    // d(ln f)/dz is no more than 2.
+    const double of_z = per_size * head_.scale * keys.size[j] / cap + 4 * unit * z;
+    of_slope_here_[e] = std::min(1.0, slope_[e] * (std::expm1(2 * of_z) + 16 * unit) + lost_weight);
+    most_slope_[e] = std::min(1.0, slope_[e] + of_slope_here_[e]);
+    const double y = std::min(1.0, std::fabs(keys.capped[j]) / cap * (1 + 16 * unit) + of_z), ay = scratch_.of_tanh[e];
+    of_slope_[e] = (2 * y + ay) * ay + kernel_.u * ((y + ay) * (y + ay) + 1) + kernel_.lam;
+  }
+}
+
 /// What the row errs by, in a kernel and here. False outside the domain.
 bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
                             double of_lse) {
@@ -198,6 +220,8 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
     // What this evaluation of the output errs by.
     of_output += most_weight_[e] * (std::expm1(exponent_[e]) + (2 * static_cast<double>(row_.n) + 8) * unit) * size_[e];
   }
+  // The products and sums of it underflow where values are subnormal, and g may be large.
+  of_output += sum_of_sizes(g_.data(), dv) * (static_cast<double>(row_.n) + 2) * 0x1p-1074 * (1 + 0x1p-20);
   const bool from_out = at_answers && here_.declared.delta == DeltaFrom::out;
   delta = from_out ? exact_g_out : own_delta;
   delta_ = delta - of_lse;
@@ -210,6 +234,8 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
             .size = size_.data(),
             .kept = head_.keep ? kept_.data() : nullptr,
             .apart = apart_.data(),
+            .slope = row_.keys.capped ? most_slope_.data() : nullptr,
+            .of_slope = of_slope_here_.data(),
             .v1 = profile_.lam_in > 0 ? v1_.data() : nullptr,
             .E = exponent_.data(),
             .common = 0,
@@ -223,7 +249,7 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
     const double apart = of_weight_[e] - delta_;
-    delta_scores_[e] = weight_[e] * apart;
+    delta_scores_[e] = weight_[e] * apart * (row_.keys.capped ? slope_[e] : 1);
     apart_[e] = std::fabs(apart) + (most_of_weight_[e] - std::fabs(of_weight_[e])) + delta_here +
                 4 * unit * (std::fabs(of_weight_[e]) + std::fabs(delta_));
   }
@@ -264,6 +290,7 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
     }
   }
   sizes_.E = E_.data();
+  sizes_.of_slope = of_slope_.data();
   sizes_.common = common;
   sizes_.delta = std::fabs(delta_) + delta_here;
   sizes_.g_error = at_answers ? 0 : g_error + head_.gain.high * of_output;
@@ -285,9 +312,10 @@ void GroupPass::add_to_query(std::int64_t slot) {
     const auto e = static_cast<std::size_t>(j);
     const double* const k = head_.k.data() + row_.key_at(j) * dk;
     add(delta_scores_[e], k, dk, value);
-    add(weight_[e], k, dk, mean_key_.data());
-    add_size(most_weight_[e] * apart_[e], k, dk, size);
-    const double of_mean = most_weight_[e] * (std::expm1(exponent_[e]) + w_here) + lost_weight;
+    const double f = row_.keys.capped ? slope_[e] : 1, of_f = row_.keys.capped ? of_slope_here_[e] : 0;
+    add(weight_[e] * f, k, dk, mean_key_.data());
+    add_size(most_weight_[e] * apart_[e] * (f + of_f), k, dk, size);
+    const double of_mean = most_weight_[e] * ((std::expm1(exponent_[e]) + w_here) * f + of_f) + lost_weight;
     add_size(errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean, k, dk, error);
     add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], k, dk, here);
   }
@@ -314,7 +342,8 @@ void GroupPass::add_to_keys() {
     add(delta_scores_[e], row_.q, dk, head_k_.value.data() + k);
     add_size(errors_.of_q[e] + w * errors_.scores[e], row_.q, dk, head_k_.error.data() + k);
     add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], row_.q, dk, head_k_.here.data() + k);
-    add_size(most_weight_[e] * apart_[e], row_.q, dk, head_k_.size.data() + k);
+    add_size(most_weight_[e] * apart_[e] * (row_.keys.capped ? most_slope_[e] : 1), row_.q, dk,
+             head_k_.size.data() + k);
     // Of every term the two operations that add it up lose this much at most.
     constant_k_[key] += errors_.constant / (static_cast<double>(keys_) + 1) * 2 + q_read * errors_.scores[e];
     if (profile_.prescaled) {
@@ -361,6 +390,12 @@ ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row,
     bound.excuse = Excuse::vacuous;
   }
   return bound;
+}
+
+double GroupPass::size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const {
+  const GradientSumsHere& sums = of == Gradient::q ? of_q_ : of == Gradient::k ? of_k_ : of_v_;
+  const std::int64_t at = of == Gradient::q ? h * head_.queries + row : row;
+  return (of == Gradient::v ? head_.gain.high : kernel_.tau) * sums.size[static_cast<std::size_t>(at * sums.width + c)];
 }
 
 ElementBound GroupPass::query(std::int64_t h, std::int64_t i, std::int64_t c) const {

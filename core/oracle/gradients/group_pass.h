@@ -42,6 +42,11 @@ class GroupPass {
   [[nodiscard]] ElementBound query(std::int64_t h, std::int64_t i, std::int64_t c) const;
   [[nodiscard]] ElementBound key(std::int64_t j, std::int64_t c) const;
   [[nodiscard]] ElementBound value(std::int64_t j, std::int64_t c) const;
+  /// The sizes of the terms of such an element, summed up.
+  [[nodiscard]] double size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const;
+  /// Is something added to a score; is a key hidden?
+  [[nodiscard]] bool adds() const { return adds_; }
+  [[nodiscard]] bool hides() const { return hides_; }
 
  private:
   void count_rows(const GradientTask& task, const Sequence& s);
@@ -49,6 +54,7 @@ class GroupPass {
   [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i);
   void take_weights(const GradientTask& task, double given_lse);
   void take_products();
+  void take_slopes();
   [[nodiscard]] bool take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
                                  double of_lse);
   void add_to_query(std::int64_t slot);
@@ -57,6 +63,7 @@ class GroupPass {
                                       double phi, bool grouped, double constant, Excuse excuse) const;
 
   std::int64_t first_head_ = 0, heads_ = 0;
+  bool adds_ = false, hides_ = false;
   Head head_;
   Row row_;
   Profile profile_;
@@ -73,7 +80,8 @@ class GroupPass {
   std::vector<double> rows_of_key_;  ///< how many rows see a key
   // Of a row: its gradients by the output, and per key what RowSizes points at.
   std::vector<double> g_, weight_, la_, most_weight_, exponent_, of_weight_, most_of_weight_, size_, apart_, v1_, E_;
-  std::vector<double> delta_scores_, z_, z_here_, z_v_, z_v_here_;
+  std::vector<double> delta_scores_;
+  std::vector<double> slope_, most_slope_, of_slope_, of_slope_here_;  ///< of a cap: 1 - y^2, from above, its errors
   std::vector<unsigned char> kept_;
   double delta_ = 0;        ///< D - c
   double common_here_ = 0;  ///< error of the sum of weights, as an exponent

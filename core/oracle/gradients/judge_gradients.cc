@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/oracle/error_meter.h"
 #include "core/oracle/gradients/exact_gradients.h"
 #include "core/oracle/gradients/gradients.h"
 #include "core/oracle/gradients/group_pass.h"
@@ -61,7 +62,10 @@ void for_each_group(const Problem& c, Run&& run) {
 class GradientJudge {
  public:
   GradientJudge(const GradientTask& task, const std::array<Tensor, gradient_count>& found)
-      : task_(task), found_(found), tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v)} {}
+      : task_(task), found_(found), tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v)} {
+    for (std::size_t of = 0; task.options.measure_errors && of < meters_.size(); ++of)
+      if (found[of].present()) meters_[of].emplace(found[of].dtype());
+  }
 
   void judge(const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
@@ -70,17 +74,21 @@ class GradientJudge {
     for_each_element(task_.c, s, pass,
                      [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
                        if (!found_[static_cast<std::size_t>(of)].present()) return;
-                       judge_element(of, at, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
+                       const double size = pass.size(of, row, h, e);
+                       judge_element(of, at, size, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
                          if (bits != bits_) exact_ = exact_gradients(task_, s, kv, bits), bits_ = bits;
                          const Gradients<Arb>& page = exact_[static_cast<std::size_t>(h)];
                          return (of == Gradient::q ? page.q : of == Gradient::k ? page.k : page.v)(row, e);
                        });
                      });
+    for (std::optional<detail::ErrorMeter>& meter : meters_)
+      if (meter) meter->note(pass.adds(), pass.hides());
   }
-  [[nodiscard]] std::array<Verdict, gradient_count> verdicts() const {
+  [[nodiscard]] std::array<Verdict, gradient_count> verdicts() {
     std::array<Verdict, gradient_count> all;
     for (std::size_t of = 0; of < all.size(); ++of) {
       all[of] = tallies_[of].verdict();
+      if (meters_[of]) all[of].errors = meters_[of]->take(task_.c.k().shape()[2]);
       if (!found_[of].present()) all[of].outcome = Outcome::skipped;
     }
     return all;
@@ -91,17 +99,24 @@ class GradientJudge {
     return {task_.c, task_.c[slot_of(of)].shape(), std::string(name_of(of))};
   }
 
-  /// `ball_at(bits)`: the exact element as a ball.
+  /// `size`: of its terms; `ball_at(bits)`: the exact element as a ball.
   template <class BallAt>
-  void judge_element(Gradient of, std::int64_t at, const ElementBound& bound, BallAt&& ball_at) {
+  void judge_element(Gradient of, std::int64_t at, double size, const ElementBound& bound, BallAt&& ball_at) {
     detail::CaseTally& tally = tallies_[static_cast<std::size_t>(of)];
     const double found = found_[static_cast<std::size_t>(of)][at];
     const bool judged = bound.excuse == Excuse::none, vacuous = bound.excuse == Excuse::vacuous;
     if (!judged && !vacuous) return tally.excuse(bound.excuse, 1);
-    if (!std::isfinite(found)) return tally.not_finite(at, found, bound.value, bound.allowed, 1);
+    std::optional<detail::ErrorMeter>& meter = meters_[static_cast<std::size_t>(of)];
+    if (!std::isfinite(found)) {
+      if (meter)
+        meter->add_sum(at, found, bound.value,
+                       {.outcome = Outcome::violated, .error = infinity, .allowed = bound.allowed}, size);
+      return tally.not_finite(at, found, bound.value, bound.allowed, 1);
+    }
     const Decision d = decide(found, bound, ball_at);
     // One whose bound says nothing is violated all the same, and held by nobody.
     if (vacuous && d.outcome != Outcome::violated) return tally.excuse(bound.excuse, 1);
+    if (meter && d.outcome != Outcome::inconclusive) meter->add_sum(at, found, bound.value, d, size);
     tally.add(at, found, bound.value, d);
   }
 
@@ -138,6 +153,7 @@ class GradientJudge {
   const GradientTask& task_;
   const std::array<Tensor, gradient_count>& found_;
   std::array<detail::CaseTally, gradient_count> tallies_;
+  std::array<std::optional<detail::ErrorMeter>, gradient_count> meters_;
   std::vector<Gradients<Arb>> exact_;
   long bits_ = 0;
 };

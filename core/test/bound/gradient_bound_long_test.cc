@@ -24,7 +24,8 @@ TEST_P(GradientBoundLong, NoCorrectKernelExceedsIt) {
     if (kernel.forward.arithmetic.input != GetParam()) continue;
     GradientCount count;
     for (std::uint64_t seed = 100'000; count.checks < 10'000'000; seed += 1000)
-      for (const Added added : {Added::nothing, Added::window, Added::sink, Added::dropout, Added::slope}) {
+      for (const Added added :
+           {Added::nothing, Added::window, Added::sink, Added::softcap, Added::dropout, Added::slope}) {
         count.merge(validate_gradients(kernel, {.first_seed = seed, .seeds = 50, .added = added}));
         count.merge(validate_gradients(
             kernel,
@@ -39,7 +40,7 @@ TEST_P(GradientBoundLong, NoSearchFindsAnInputThatExceedsIt) {
     if (kernel.forward.arithmetic.input != GetParam()) continue;
     GradientCount count;
     for (std::uint64_t seed = 1; count.checks < 10'000'000; ++seed)
-      for (const Added added : {Added::nothing, Added::dropout, Added::sink})
+      for (const Added added : {Added::nothing, Added::sink, Added::softcap, Added::dropout})
         count.merge(climb_gradients(kernel, seed, 6'000, added));
     report(kernel.forward.name + ", climbing", count);
   }

@@ -39,7 +39,7 @@ TEST_P(GradientBound, NoCorrectKernelExceedsIt) {
   EXPECT_LT(all.excused, all.checks / 4);
 }
 TEST_P(GradientBound, NoCorrectKernelExceedsItWithAVariant) {
-  for (const Added added : {Added::window, Added::sink, Added::dropout, Added::slope}) {
+  for (const Added added : {Added::window, Added::sink, Added::softcap, Added::dropout, Added::slope}) {
     SCOPED_TRACE(testing::PrintToString(added));
     EXPECT_GT(validate(added, GetParam() == DType::f64 ? 2 : 15).checks, 5'000);
   }
@@ -105,6 +105,38 @@ TEST(GradientBoundTerms, InputsThatAreReadAsZeroAreInIt) {
   }
 }
 
+// An output between two subnormals, which no double is, and a large gradient by it.
+TEST(GradientBoundTerms, AnOutputThatNoDoubleIsIsAnErrorOfD) {
+  const BackwardEmulation kernel = kernel_named("f64.backward");
+  BackwardCase of;
+  const auto column = [](const std::vector<double>& numbers) {
+    return Tensor(DType::f64, {1, 1, std::ssize(numbers), 1}, numbers);
+  };
+  of.c.tensors[0] = column({1}), of.c.tensors[1] = column({0, 0}), of.c.tensors[2] = column({0, -0x1p-1074});
+  of.d_out = column({0x1p78});
+  GradientCount count;
+  check_gradients(kernel, of, {}, "by hand", count);
+  EXPECT_EQ(count.violations, 0) << count.first_violation;
+  EXPECT_GT(count.checks + count.excused, 0);
+}
+
+// g.v and D are numbers of the format each, and their difference is none.
+TEST(GradientBoundTerms, ADifferenceThatMayOverflowIsOutsideOfTheDomain) {
+  const BackwardEmulation kernel = kernel_named("f32.backward");
+  const auto column = [](const std::vector<double>& numbers) {
+    return Tensor(DType::f32, {1, 1, std::ssize(numbers), 1}, numbers);
+  };
+  for (const double most : {0x1.cp127, 0x1p126}) {
+    BackwardCase of;
+    of.c.tensors[0] = column({1}), of.c.tensors[1] = column({0, 0, 0});
+    of.c.tensors[2] = column({most, most, -most}), of.d_out = column({1});
+    GradientCount count;
+    check_gradients(kernel, of, {}, "by hand", count);
+    EXPECT_EQ(count.violations, 0) << count.first_violation;
+    EXPECT_EQ(count.excused, most > 0x1p127 ? 7 : 0);
+  }
+}
+
 /// A mistake, and the share of checks of a kernel that show it, at the least.
 struct Mistake {
   std::string name;
@@ -130,6 +162,7 @@ std::vector<Mistake> mistakes() {
   add("D in bf16", 0.01, [](BackwardFault& f) { f.delta_in = DType::bf16; });
   add("sums in bf16", 0.003, [](BackwardFault& f) { f.sums_in = DType::bf16; });
   add("dP in f8", 0.05, [](BackwardFault& f) { f.of_weights_in = DType::f8_e4m3; });
+  add("no derivative of the cap", 0.02, [](BackwardFault& f) { f.forgets_cap = true; }, Added::softcap);
   add("no dropout in dP", 0.1, [](BackwardFault& f) { f.forgets_dropout = true; }, Added::dropout);
   return all;
 }

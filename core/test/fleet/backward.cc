@@ -169,6 +169,7 @@ class Backward {
       double apart = in_sum ? of_weights[j] : dot_.sub(of_weights[j], delta);
       apart = fault_.apart_factor == 1 ? apart : dot_.mul(apart, fault_.apart_factor);
       double x = dot_.mul(weight_in_scores(j), apart);
+      if (c.softcap > 0 && !fault_.forgets_cap) x = through_cap(x, seen.tangents[j], c.softcap);
       if (a_.scale_before_rounding) x = dot_.mul(x, tau_);
       x = kept(a_.of_scores, x);
       const auto key = static_cast<std::size_t>(seen.keys[j]);
@@ -181,6 +182,15 @@ class Backward {
     add_up(terms_q, dk_, sum.data());
     for (std::int64_t e = 0; e < dk_; ++e)
       of_q.set((h * M_ + i) * dk_ + e, out(scaled(sum[static_cast<std::size_t>(e)], true)));
+  }
+
+  /// A gradient by a capped score becomes that by the product: 1 - y^2 of it, or by the chain rule step by step.
+  [[nodiscard]] double through_cap(double x, double y, double cap) const {
+    const double slope = kernel_.fused ? dot_.fma(-y, y, 1) : dot_.sub(1, dot_.mul(y, y));
+    if (!forward_.stored_capped && !kernel_.shuffled) return dot_.mul(x, slope);
+    const auto stored = [&](double z) { return forward_.stored_capped ? kept(a_.of_scores, z) : z; };
+    x = stored(dot_.mul(stored(x), dot_.round(cap)));
+    return dot_.div(stored(dot_.mul(x, slope)), dot_.round(cap));
   }
 
   void add_up(Terms& terms, std::int64_t width, double* to) const {

@@ -25,6 +25,7 @@ struct BackwardFault {
   bool loses_last_row = false;                                  ///< in dk and dv
   bool loses_a_head = false;                                    ///< in dk and dv
   bool forgets_dropout = false;                                 ///< in dP
+  bool forgets_cap = false;                                     ///< its derivative
   bool dk_of_other_rows = false;                                ///< dk with the queries of the row before
   std::optional<DType> delta_in{}, of_weights_in{}, sums_in{};  ///< formats that are not declared
 };

@@ -60,6 +60,8 @@ class RowEmulator {
   void take_slope(const Case& c, std::int64_t row);
   void take_factors(const Case& c, std::int64_t row);
   [[nodiscard]] double capped(double x) const;
+  [[nodiscard]] double capped_share(double x) const;
+  [[nodiscard]] double kept_share(double y) const { return a_.stored_capped ? round_to(*a_.stored_capped, y) : y; }
   [[nodiscard]] double tangent(double z) const;
   [[nodiscard]] double exponential(double e) const;
   [[nodiscard]] double weight(double score, double reference) const;
@@ -286,14 +288,19 @@ double RowEmulator::tangent(double z) const {
   return scores_.round(y);
 }
 
-/// cap tanh(scale x/cap), or without the cap before it where that is folded.
-double RowEmulator::capped(double x) const {
-  const auto stored = [&](double y) { return a_.stored_capped ? round_to(*a_.stored_capped, y) : y; };
+/// tanh(scale x/cap).
+double RowEmulator::capped_share(double x) const {
   if (folds_scale_) return tangent(scores_.mul(x, to_tanh_));
   double t = a_.prescaled_q ? x : scores_.mul(scale_, x);
   if (a_.stored_scaled) t = round_to(*a_.stored_scaled, t);
   const double z = a_.base2 ? scores_.mul(t, scores_.div(1, cap_)) : scores_.div(t, cap_);
-  return stored(scores_.mul(cap_, stored(tangent(stored(z)))));
+  return kept_share(tangent(kept_share(z)));
+}
+
+/// cap times that, or without the cap before it where that is folded.
+double RowEmulator::capped(double x) const {
+  const double y = capped_share(x);
+  return folds_scale_ ? y : kept_share(scores_.mul(cap_, y));
 }
 
 double RowEmulator::score(std::int64_t key, double bias) const {
@@ -508,6 +515,7 @@ EmulatedWeights RowEmulator::of_keys(Weight&& weight) const {
     if (keys_[j] * dk_ >= std::ssize(k_)) continue;  // the sink
     all.keys.push_back(keys_[j]);
     all.weights.push_back(weight(j));
+    if (cap_ > 0) all.tangents.push_back(capped_share(product(keys_[j])));
   }
   return all;
 }

@@ -57,6 +57,7 @@ struct Answer {
 struct EmulatedWeights {
   std::vector<std::int64_t> keys;
   std::vector<double> weights;
+  std::vector<double> tangents;  ///< of a cap: tanh(product/cap)
 };
 /// Formed again, e^(score - lse) in the kernel's own arithmetic.
 [[nodiscard]] EmulatedWeights weights_again(const Emulation& kernel, const Case& c, std::int64_t row, double lse);

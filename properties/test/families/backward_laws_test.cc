@@ -59,8 +59,9 @@ Seen seen_by(const std::string& name, Kernel& kernel, DType dtype, int cases = 6
   return seen;
 }
 
-constexpr const char* laws[] = {"backward.oracle",      "backward.given", "backward.zero-dout",
-                                "backward.hidden-keys", "backward.gauge", "backward.dv-sums-to-do"};
+constexpr const char* laws[] = {"backward.oracle-dq", "backward.oracle-dk",    "backward.oracle-dv",
+                                "backward.given",     "backward.zero-dout",    "backward.hidden-keys",
+                                "backward.gauge",     "backward.dv-sums-to-do"};
 
 TEST(BackwardLaws, HoldOfARightKernelAndJudgeIt) {
   for (const char* const name : laws) {

@@ -16,12 +16,13 @@ namespace {
 
 struct Objective {
   std::string_view word;
-  std::array<std::string_view, 2> properties;
+  std::array<std::string_view, 3> properties;
 };
-/// The second one is that of a kernel's multi-head entry.
-constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle"}},
-                                    {"nonfinite", {"attention.finite", "multihead.finite"}},
-                                    {"row-sum", {"softmax.rows-sum-to-one", ""}}};
+/// Those of each entry that a kernel may have.
+constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle", ""}},
+                                    {"nonfinite", {"attention.finite", "multihead.finite", ""}},
+                                    {"gradient", {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv"}},
+                                    {"row-sum", {"softmax.rows-sum-to-one", "", ""}}};
 
 std::vector<const Property*> laws(const std::string& word) {
   const std::string glob = word.substr(std::string_view("law:").size());
@@ -54,7 +55,7 @@ std::vector<const Property*> properties_of(const std::string& word) {
       if (!name.empty()) found.push_back(properties_matching(name).at(0));
     return found;
   }
-  const std::array<std::string_view, 5> known{"error", "nonfinite", "row-sum", "law:PROPERTY", "all"};
+  const std::array<std::string_view, 6> known{"error", "nonfinite", "gradient", "row-sum", "law:PROPERTY", "all"};
   throw UsageError(fmt::format("unknown --objective {}{}", in_quotes(word), suggestion(word, known)));
 }
 
@@ -62,7 +63,7 @@ std::vector<const Property*> properties_of(const std::string& word) {
 
 std::vector<std::string> objective_names() {
   std::vector<std::string> names = property_names("law:");
-  for (const char* name : {"all", "error", "nonfinite", "row-sum"}) names.emplace_back(name);
+  for (const char* name : {"all", "error", "gradient", "nonfinite", "row-sum"}) names.emplace_back(name);
   return names;
 }
 

@@ -17,9 +17,9 @@ struct FuzzObjectives {
 /// Every word that names one.
 [[nodiscard]] std::vector<std::string> objective_names();
 
-/// error: the distance from the exact result; nonfinite; row-sum; law:GLOB; all. Empty: error. Throws UsageError for
-/// another word, a glob that matches nothing (with the nearest name), and one that matches statistical properties
-/// alone.
+/// error: the distance from the exact result; gradient: the same of gradients; nonfinite; row-sum; law:GLOB; all.
+/// Empty: error. Throws UsageError for another word, a glob that matches nothing (with the nearest name), and one that
+/// matches statistical properties alone.
 [[nodiscard]] FuzzObjectives fuzz_objectives(const std::vector<std::string>& words);
 
 }  // namespace attest
