@@ -35,7 +35,7 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.multihead = true;
   if (kernel.backward) {
     manifest.backward = true;
-    manifest.backward_terms = terms_of(*kernel.backward);
+    manifest.backward_terms = terms_of(*kernel.backward, kernel.slopes);
     for (const DType dtype : formats)
       manifest.arithmetic.backward.emplace(dtype, arithmetic_of(*kernel.backward, dtype));
   }

@@ -2,14 +2,16 @@
 
 namespace attest {
 
-BackwardTerms terms_of(const BackwardForm& form) {
+BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes) {
   const bool stored = form.weights == WeightsFrom::stored;
-  BackwardTerms terms{.uses_out = form.delta == DeltaFrom::out,
-                      .uses_lse = !stored,
-                      .masked_row = MaskedGradient::zero,
-                      .weights = form.weights,
-                      .delta = form.delta,
-                      .excluded = without_gradients()};
+  BackwardTerms terms;
+  terms.uses_out = form.delta == DeltaFrom::out;
+  terms.uses_lse = !stored;
+  terms.masked_row = MaskedGradient::zero;
+  terms.weights = form.weights;
+  terms.delta = form.delta;
+  // Slopes are added by distance here; other forms of them round otherwise.
+  if (slopes != SlopeForm::distance) terms.excluded = {Feature::alibi};
   // An order drawn from what the inputs hold is another one for inputs that are bitwise alike in all that counts.
   if (form.drawn_order) return terms;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};
@@ -35,8 +37,9 @@ BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype) {
 }
 
 int accept_backward(const attest_problem& forward, std::string& message) {
-  if ((forward.variants & ~static_cast<std::uint32_t>(ATTEST_WINDOW | ATTEST_CHUNK)) == 0) return ATTEST_OK;
-  message = "its backward pass has windows and chunks, and no other variant";
+  constexpr std::uint32_t none = ATTEST_PAGED | ATTEST_APPEND | ATTEST_CACHE_INDEX | ATTEST_DESCALE;
+  if ((forward.variants & none) == 0) return ATTEST_OK;
+  message = "its backward pass has no caches and no factors";
   return ATTEST_UNSUPPORTED;
 }
 

@@ -4,7 +4,6 @@
 #include <attest/kernel.h>
 
 #include <string>
-#include <vector>
 
 #include "core/kernel/manifest.h"
 #include "core/kernels/backward/tiled_backward.h"
@@ -29,16 +28,12 @@ namespace attest {
   return {.tile = tile, .delta = DeltaFrom::weights};
 }
 
-/// What their backward passes do not have.
-[[nodiscard]] inline std::vector<Feature> without_gradients() {
-  return {Feature::lengths, Feature::packed,  Feature::left_pad, Feature::sink,
-          Feature::softcap, Feature::dropout, Feature::alibi};
-}
-/// What a kernel of the form says of itself, and what it declares in a dtype.
-[[nodiscard]] BackwardTerms terms_of(const BackwardForm& form);
+/// What a kernel of the form says of itself, its scores with slopes in the given form in its forward pass; and what it
+/// declares in a dtype.
+[[nodiscard]] BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes);
 [[nodiscard]] BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype);
 
-/// Does it have everything of the problem that it is to have? ATTEST_UNSUPPORTED and why, or ATTEST_OK.
+/// Does a backward pass of tiles have all variants of the problem? ATTEST_UNSUPPORTED and why, or ATTEST_OK.
 [[nodiscard]] int accept_backward(const attest_problem& forward, std::string& message);
 /// Runs it on a problem in f64, f32, f16 or bf16; ATTEST_UNSUPPORTED for another dtype and for a variant that it lacks.
 [[nodiscard]] int run_backward(const BackwardForm& form, const attest_backward_problem& problem,

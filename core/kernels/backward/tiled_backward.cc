@@ -24,6 +24,7 @@ TiledBackward<Format>::TiledBackward(const BackwardForm& form, const attest_back
       dk_(p_.q.shape[3]),
       dv_(p_.v.shape[3]),
       scale_(static_cast<Real>(p_.scale)),
+      gain_((p_.variants & ATTEST_DROPOUT) == 0 ? Real{1} : Real{1} / (Real{1} - static_cast<Real>(p_.dropout_p))),
       of_q_(p_.q, p_.q.shape[1]),
       of_k_(p_.k, p_.q.shape[1]),
       of_v_(p_.v, p_.q.shape[1]),
@@ -43,7 +44,7 @@ void TiledBackward<Format>::run() {
   for_each_head<Format>(p_, [this](const HeadRows<Format>& head) { run_head(head); });
   write(of_q_, factor_of_queries(), 1, gradients_.dq);
   write(of_k_, factor_of_keys(), group_, gradients_.dk);
-  write(of_v_, Real{1}, group_, gradients_.dv);
+  write(of_v_, factor_of_values(), group_, gradients_.dv);
 }
 
 template <class Format>
@@ -113,9 +114,11 @@ void TiledBackward<Format>::load(const HeadRows<Format>& head) {
 template <class Format>
 void TiledBackward<Format>::prepare_row(std::int64_t i) {
   if (form_.weights == WeightsFrom::stored) {
-    Real &most = reference_[at(i)] = -std::numeric_limits<Real>::infinity(), &sum = denominators_[at(i)];
+    const Real sink = rows_[at(i)].sink;
+    Real &most = reference_[at(i)] = sink, &sum = denominators_[at(i)];
     for (std::int64_t j = 0; j < keys_; ++j)
       if (sees(i, j)) most = std::max(most, score(i, j));
+    if (sink > -std::numeric_limits<Real>::infinity()) sum = std::exp(sink - most);
     for (std::int64_t j = 0; j < keys_; ++j)
       if (sees(i, j)) sum += std::exp(score(i, j) - most);
   }
@@ -140,25 +143,28 @@ typename Format::Real TiledBackward<Format>::weight(std::int64_t i, std::int64_t
   if (form_.weights == WeightsFrom::stored)
     return Format::round(std::exp(score(i, j) - reference) / denominators_[at(i)]);
   if (!form_.base2) return std::exp(score(i, j) - reference);
-  // As in the forward pass, an additive mask after the scale leaves only log2(e) to fold.
+  // As in the forward pass, an additive mask after the scale leaves only log2(e) to fold; so does a cap.
   const Row<Format>& row = rows_[at(i)];
   const Real log2e = std::numbers::log2e_v<Real>;
-  if (row.bias != nullptr && !row.pre_scale) return std::exp2(std::fma(score(i, j), log2e, -(reference * log2e)));
+  if ((row.bias != nullptr && !row.pre_scale) || row.softcap > 0 || row.slope != 0)
+    return std::exp2(std::fma(score(i, j), log2e, -(reference * log2e)));
   const Real x = row.bias == nullptr ? row.product(j) : row.product(j) + row.bias[j];
   return std::exp2(std::fma(x, row.scale * log2e, -(reference * log2e)));
 }
 
 template <class Format>
 typename Format::Real TiledBackward<Format>::of_weight(std::int64_t i, std::int64_t j) const {
+  if (rows_[at(i)].drops(j)) return 0;
   const Real *const g = g_.data() + i * dv_, *const v = value(j);
   Real sum = 0;
   for (std::int64_t c = 0; c < dv_; ++c) sum += g[c] * v[c];
-  return form_.weights == WeightsFrom::stored ? Format::round(sum) : sum;
+  return gain_ * (form_.weights == WeightsFrom::stored ? Format::round(sum) : sum);
 }
 
 template <class Format>
 typename Format::Real TiledBackward<Format>::apart(std::int64_t i, std::int64_t j) const {
-  if (!form_.delta_in_sum) return of_weight(i, j) - deltas_[at(i)];
+  // Where weights are dropped, a factor stands between the sum and -D.
+  if (!form_.delta_in_sum || rows_[at(i)].kept != nullptr) return of_weight(i, j) - deltas_[at(i)];
   const Real *const g = g_.data() + i * dv_, *const v = value(j);
   Real sum = -deltas_[at(i)];
   for (std::int64_t c = 0; c < dv_; ++c) sum += g[c] * v[c];
@@ -167,8 +173,16 @@ typename Format::Real TiledBackward<Format>::apart(std::int64_t i, std::int64_t 
 
 template <class Format>
 typename Format::Real TiledBackward<Format>::of_score(std::int64_t i, std::int64_t j, Real weight) const {
-  const Real x = weight * apart(i, j);
+  const Real x = weight * apart(i, j) * slope_of_cap(i, j);
   return form_.scale_first ? x * scale_ : x;
+}
+
+template <class Format>
+typename Format::Real TiledBackward<Format>::slope_of_cap(std::int64_t i, std::int64_t j) const {
+  const Row<Format>& row = rows_[at(i)];
+  if (!(row.softcap > 0)) return 1;
+  const Real y = std::tanh(row.scale * row.product(j) / row.softcap);
+  return 1 - y * y;
 }
 
 template <class Format>
@@ -197,7 +211,7 @@ void TiledBackward<Format>::add_to_values(const BackwardTile& tile) {
   for (std::int64_t i = tile.first_row; i < tile.end_row; ++i)
     for (std::int64_t j = tile.first_key; j < tile.end_key; ++j) {
       const std::size_t place = in_tile(tile, i, j);
-      if (seen_[place] == 0) continue;
+      if (seen_[place] == 0 || rows_[at(i)].drops(j)) continue;
       Real* const sum = of_v_.row(b_, h_, first_key_ + j);
       for (std::int64_t c = 0; c < dv_; ++c) sum[c] += weights_[place] * g_[at(i * dv_ + c)];
     }

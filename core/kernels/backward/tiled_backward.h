@@ -71,7 +71,9 @@ class TiledBackward {
   [[nodiscard]] virtual Real of_weight(std::int64_t i, std::int64_t j) const;
   [[nodiscard]] virtual Real apart(std::int64_t i, std::int64_t j) const;
   [[nodiscard]] virtual Real of_score(std::int64_t i, std::int64_t j, Real weight) const;
-  // Of a tile: may it be left out? What of it is formed, and added to.
+  // What a cap makes of the gradient of a capped score; 1 where there is none.
+  [[nodiscard]] virtual Real slope_of_cap(std::int64_t i, std::int64_t j) const;
+  // Of a tile: may it be left out? What of it is formed, and what that is added to.
   [[nodiscard]] virtual bool skips(const BackwardTile& tile) const;
   virtual void form(const BackwardTile& tile);
   virtual void add_to_values(const BackwardTile& tile);
@@ -80,6 +82,7 @@ class TiledBackward {
   // Behind the loop: what the sums of scores' gradients are multiplied by, and what becomes of one sum of each head.
   [[nodiscard]] virtual Real factor_of_queries() const { return form_.scale_first ? Real{1} : scale_; }
   [[nodiscard]] virtual Real factor_of_keys() const { return factor_of_queries(); }
+  [[nodiscard]] virtual Real factor_of_values() const { return gain_; }
   virtual void end_head() {}
   [[nodiscard]] virtual Real over_group(const Real* of_heads, std::int64_t heads) const;
 
@@ -101,6 +104,7 @@ class TiledBackward {
   attest_gradients& gradients_;
   std::int64_t group_, dk_, dv_;
   Real scale_;
+  Real gain_;  ///< multiplies what is kept where weights are dropped; else 1
   GradientSums<Real> of_q_, of_k_, of_v_;
 
   // Of the head:
