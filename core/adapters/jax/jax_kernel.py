@@ -1,7 +1,10 @@
-"""jax.nn.dot_product_attention as a kernel under test:  attest check --kernel 'exec:python3 jax_kernel.py'
+"""jax.nn.dot_product_attention as a kernel under test:  attest check --kernel 'exec:python3 jax_kernel.py [--backward]'
 
 Under jit, on a CPU: each shape is compiled when it first comes, in a quarter of a second and more. What a GPU computes in
 place of float32 is asked for by JAX_DEFAULT_MATMUL_PRECISION; the project has run it on a CPU alone.
+
+With --backward it has gradients, too, those of jax.vjp. JAX's own log-sum-exp is rounded to the format of k, and used by
+nobody: attest_adapter.py computes the one that Attest asks for beside gradients, and what is said of it is not said of JAX.
 """
 
 import functools
@@ -33,26 +36,48 @@ def compiled(q, k, v, bias, mask, q_lengths, kv_lengths, scale, is_causal, windo
         key_value_seq_lengths=kv_lengths, local_window_size=window)  # fmt: skip
 
 
-def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None,
-              q_lengths=None, kv_lengths=None):  # fmt: skip
+@functools.partial(jax.jit, static_argnames=("scale", "is_causal", "window"))
+def compiled_gradients(d_out, q, k, v, *others, scale, is_causal, window):
+    _, pull = jax.vjp(lambda q, k, v: compiled(q, k, v, *others, scale, is_causal, window), q, k, v)
+    return pull(d_out)
+
+
+def theirs(q, k, v, mask, scale, causal, window_left, window_right, alignment, q_lengths, kv_lengths):
+    """The arguments of `compiled` for a problem of the contract."""
     if k.shape[2] == 0:
         raise attest_adapter.Unsupported("N = 0: there is no maximum of no scores")
     hidden, bias = (mask, None) if mask is None or mask.dtype == bool else (None, mask)
     if bias is not None and bias.dtype == numpy.uint16:
         bias = bias.view(ml_dtypes.bfloat16)
     window = None if alignment is None else JAX.theirs(window_left, window_right, q.shape[2], k.shape[2])
+    arrays = (token_major(q), token_major(k), token_major(v), bias, hidden, q_lengths, kv_lengths)
+    return arrays, {"scale": scale, "is_causal": causal == "top-left", "window": window}
+
+
+def ours(array):
+    array = numpy.asarray(array).swapaxes(1, 2)
+    return array.view(numpy.uint16) if array.dtype == ml_dtypes.bfloat16 else array
+
+
+def answered(function, arrays, options):
     try:
-        out = compiled(
-            token_major(q), token_major(k), token_major(v), bias, hidden, q_lengths, kv_lengths, scale,
-            causal == "top-left", window
-        )  # fmt: skip
+        return function(*arrays, **options)
     except Exception as error:
         # XLA has no bf16 product of some shapes for a CPU, as of one number by one.
         if "not supported" in str(error):
             raise attest_adapter.Unsupported(str(error).split("\n")[0]) from error
         raise
-    out = numpy.asarray(out).swapaxes(1, 2)
-    return out.view(numpy.uint16) if out.dtype == ml_dtypes.bfloat16 else out
+
+
+def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None,
+              q_lengths=None, kv_lengths=None):  # fmt: skip
+    asked = (mask, scale, causal, window_left, window_right, alignment, q_lengths, kv_lengths)
+    return ours(answered(compiled, *theirs(q, k, v, *asked)))
+
+
+def backward(q, k, v, d_out, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
+    arrays, options = theirs(q, k, v, mask, scale, causal, window_left, window_right, alignment, None, None)
+    return tuple(map(ours, answered(compiled_gradients, (token_major(d_out), *arrays), options)))
 
 
 # Scores are summed and kept in float32, scaled after the product; the weights are normalised in float32 and rounded to
@@ -71,6 +96,25 @@ manifest = {
     "limits": {"value_dim": "head_dim"},
 }
 
+# Of the backward pass: P is the softmax's output in float32, rounded to the dtype of k where it multiplies dO; dP has that
+# dtype, too, and D is the sum of P dP in float32. dS takes the scale first; the product with k and q rounds it to bf16
+# beside these (its algorithm is BF16_BF16_F32), and sums over rows and heads of a group at once.
+def of_backward(dtype):
+    return {"dot": "f32", "accumulate": "f32", "stored": {"weights": dtype, "dp": dtype, "ds": dtype},
+            "rounded_weights_in_ds": False, "delta_in_sum": False, "scale_before_rounding": True, "group_partials": "f32"}
+
+
+with_backward = {
+    **manifest, "name": "jax.nn.dot_product_attention, and its gradients",
+    "backward": {"weights": "stored", "delta": "weights", "uses": []},
+    "arithmetic": {dtype: {**own, "backward": of_backward(dtype)} for dtype, own in manifest["arithmetic"].items()},
+}
+
 if __name__ == "__main__":
+    if sys.argv[1:] not in ([], ["--backward"]):
+        sys.exit(f"jax_kernel.py: {' '.join(sys.argv[1:])} is unknown; --backward is all that it takes")
     jax.config.update("jax_platforms", "cpu")
-    attest_adapter.serve(attention, manifest, bf16="bits")
+    if sys.argv[1:]:
+        attest_adapter.serve(attention, with_backward, backward=backward, bf16="bits")
+    else:
+        attest_adapter.serve(attention, manifest, bf16="bits")

@@ -63,6 +63,19 @@ that the manifest lists: "variants": {"descale": {"kv_blocks": [64]}}. k and v c
 It returns out [batch, heads, M, dv] in q's dtype, or (out, lse). It may raise Unsupported (it cannot do this one: the
 case is skipped) or Rejected (the problem is invalid); any other exception is a failure of the kernel.
 
+backward= names the backward pass of the function, or is "autograd": that of PyTorch through the function itself, with
+framework="torch". A backward function gets q, k and v by position, and by name d_out, the gradient by the output, in its
+shape, and those of these that it has parameters for:
+    out, lse         what the function itself returned for this problem, lse in float64; a function that takes lse must
+                     have a forward function with the parameter want_lse
+    mask, scale, causal, mask_convention, window_left, window_right, attention_chunk, alignment
+                     as above
+It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
+the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. "operations", "lse" and, in "backward",
+"uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
+the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside gradients: of a function without want_lse this
+file computes one itself, from the definition in float64, of which no verdict says anything about the function.
+
 multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
 b_k, b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
 
@@ -107,12 +120,12 @@ _MULTIHEAD_OPTIONAL = ("b_q", "b_k", "b_v", "w_o", "b_o", "bias_k", "bias_v")
 # What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 _KEYS = {
     "attest": ("1", "2"),
-    "op": ("attention", "multihead"),
+    "op": ("attention", "multihead", "attention_backward"),
     "scale": None,
     "mask_convention": ("post-scale", "pre-scale"),
     "causal": ("none", "top-left", "bottom-right"),
     "heads": None,
-    "want": ("lse",),
+    "want": None,
     "out_dtype": tuple(name.lower() for name in _SIZES if name not in ("BOOL", "I32", "I8")),
     "strides": None,
 }
@@ -135,8 +148,14 @@ _VARIANTS = {
     "descale": {"q_descale": None, "k_descale": None, "v_descale": None, "q_descale_block": 0, "kv_descale_block": 0},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
+_GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}  # and of what
+# What the backward pass of an attention function may take beside all that this takes.
+_OF_BACKWARD = ("d_out", "out", "lse")
+# Variants of which a backward pass may be asked for.
+_WITH_GRADIENTS = ("window", "chunk")
 _TENSORS = {
     "attention": ("q", "k", "v", "mask"),
+    "attention_backward": ("q", "k", "v", "mask", *_OF_BACKWARD),
     "multihead": ("q", "k", "v", "mask", "w_q", "w_k", "w_v", *_MULTIHEAD_OPTIONAL),
 }
 # What a problem has when nothing is said, so that a function without the parameter can serve it all the same.
@@ -216,6 +235,10 @@ def _refuse_unknown(metadata, header, listed):
             raise Unsupported(f'this attest_adapter.py does not know the key "{key}" of a request')
         if _KEYS[key] and value not in _KEYS[key]:
             raise Unsupported(f'this attest_adapter.py does not know "{value}" as {key}')
+    known_wants = _GRADIENTS if op == "attention_backward" else ("lse",)
+    for word in metadata.get("want", "").split():
+        if word not in known_wants:
+            raise Unsupported(f'this attest_adapter.py does not know "{word}" as want of {op}')
     for name, tensor in header.items():
         if name not in _TENSORS[op] and name not in listed:
             raise Unsupported(f'this attest_adapter.py does not know a tensor "{name}" of {op}')
@@ -368,12 +391,22 @@ class _Numpy:
     def unchanged(self, memory):
         return self.numpy.array_equal(*memory)
 
-    def checked(self, value, dtype):
+    def checked(self, value, dtype, name):
         array = self.numpy.asarray(value)
         converts = dtype == "BF16" and self.bf16_as_f32
         due = self.dtypes["F32" if converts else dtype]
         if array.dtype != due:
-            raise TypeError(f"the function returned {array.dtype} where {due} is due; end it with .astype({due})")
+            raise TypeError(f"the function returned {name} in {array.dtype} where {due} is due; end it with .astype({due})")
+        return array
+
+    def in_double(self, array):
+        """As an array of NumPy, whatever the format."""
+        if array.dtype == self.numpy.uint8:
+            raise Unsupported("no log-sum-exp is computed of patterns of 8 bits; return it, with a parameter want_lse")
+        numbers = bf16_to_f32(array) if array.dtype == self.numpy.uint16 else array
+        return numbers.astype(self.numpy.float64)
+
+    def of_double(self, array):
         return array
 
     def bytes_of(self, array, dtype):
@@ -387,6 +420,9 @@ class _Numpy:
             self.numpy.copyto(into, array)
 
     def scope(self):
+        return _NO_SCOPE
+
+    def scope_of_backward(self):
         return _NO_SCOPE
 
 
@@ -440,13 +476,19 @@ class _Torch:
         now, before = (buffer.view(self.torch.uint8) for buffer in memory)
         return self.torch.equal(now, before)
 
-    def checked(self, value, dtype):
+    def checked(self, value, dtype, name):
         if not isinstance(value, self.torch.Tensor):
             value = self.torch.from_dlpack(value)
         due = self.dtypes[dtype]
         if value.dtype != due:
-            raise TypeError(f"the function returned {value.dtype} where {due} is due; end it with .to({due})")
+            raise TypeError(f"the function returned {name} in {value.dtype} where {due} is due; end it with .to({due})")
         return value
+
+    def in_double(self, tensor):
+        return tensor.detach().double().cpu().numpy()
+
+    def of_double(self, array):
+        return self.torch.from_numpy(array)
 
     def bytes_of(self, tensor, dtype):
         bits = tensor.detach().cpu().contiguous()
@@ -464,6 +506,96 @@ class _Torch:
     def scope(self):
         return self.torch.inference_mode()
 
+    def scope_of_backward(self):
+        # Tensors of inference mode are none that autograd could follow.
+        return self.torch.inference_mode(False)
+
+    def read_apart(self, dtype, shape, body, offset):
+        """In memory of its own, at a place that does not depend on the request's head: products sum in another order where
+        they begin elsewhere, and autograd calls the function a second time."""
+        return self.read(dtype, shape, body, offset).clone()
+
+    def by_autograd(self, function):
+        """(forward, backward): the function, and its backward pass by PyTorch's autograd through it. Both call it on tensors
+        that require gradients, as what is chosen inside may depend on that."""
+        torch = self.torch
+
+        def outputs(inputs, named):
+            with torch.enable_grad():
+                result = function(*inputs, **named)
+            return result if isinstance(result, (tuple, list)) else (result,)
+
+        def leaves(*tensors):
+            return [tensor.detach().requires_grad_() for tensor in tensors]
+
+        def forward(q, k, v, **named):
+            if named.get("k_new") is not None:  # it writes to k and v
+                return function(q, k, v, **named)
+            result = outputs(leaves(q, k, v), named)
+            result = tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in result)
+            return result if len(result) > 1 else result[0]
+
+        def backward(q, k, v, d_out, out=None, lse=None, **named):
+            inputs = leaves(q, k, v)
+            again = outputs(inputs, named)[0]
+            if not isinstance(again, torch.Tensor) or not again.requires_grad:
+                raise TypeError(
+                    'backward is "autograd", and none leads from the output to q, k and v: the function must be made of '
+                    "PyTorch's operations, or of functions with a backward pass of their own"
+                )
+            if out is not None and not self.equal(again.detach(), out):
+                raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
+            # Of an input on which nothing depends it is None.
+            found = torch.autograd.grad(again, inputs, d_out, allow_unused=True)
+            return tuple(torch.zeros_like(x) if of is None else of for of, x in zip(found, inputs))
+
+        return forward, backward
+
+    def equal(self, a, b):
+        return self.torch.equal(a.isnan(), b.isnan()) and self.torch.equal(a.nan_to_num(), b.nan_to_num())
+
+
+_SCORES_AT_ONCE = 1 << 20
+# The arguments of _log_sum_exp that are numbers and words.
+_LSE_WORDS = ("scale", "causal", "mask_convention", "window_left", "window_right", "attention_chunk", "alignment")
+
+
+def _log_sum_exp(q, k, mask=None, scale=1.0, causal="none", mask_convention="post-scale", window_left=-1, window_right=-1,
+                 attention_chunk=0, alignment=None):  # fmt: skip
+    """That of the definition, in float64, of arrays of float64 and a mask of these or of truth values."""
+    import numpy
+
+    (batch, heads, queries, _), (_, groups, keys, _) = q.shape, k.shape
+    lse = numpy.full((batch, heads, queries), -numpy.inf)
+    if keys == 0:
+        return lse
+    from_last = (alignment if causal == "none" else causal) == "bottom-right"
+    j = numpy.arange(keys)
+    at_once = max(1, _SCORES_AT_ONCE // keys)
+    for b, h, first in ((b, h, i) for b in range(batch) for h in range(heads) for i in range(0, queries, at_once)):
+        rows = slice(first, first + at_once)
+        position = numpy.arange(queries)[rows, None] + (keys - queries if from_last else 0)
+        with numpy.errstate(all="ignore"):
+            scores = q[b, h, rows] @ k[b, h // (heads // groups)].T
+            biased = None if mask is None else mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, rows]
+            adds = biased is not None and biased.dtype != bool
+            scores = scale * (scores + biased) if adds and mask_convention == "pre-scale" else scale * scores
+            scores = scores + biased if adds and mask_convention == "post-scale" else scores
+            hidden = (j > position) if causal != "none" else numpy.zeros(scores.shape, bool)
+            if biased is not None:
+                hidden = hidden | (numpy.isneginf(biased) if adds else ~biased)
+            if window_left >= 0:
+                hidden = hidden | (j < position - window_left)
+            if window_right >= 0:
+                hidden = hidden | (j > position + window_right)
+            if attention_chunk:  # rounded down, so that a row before the keys is in a chunk without any
+                hidden = hidden | (position // attention_chunk != j // attention_chunk)
+            scores = numpy.where(hidden, -numpy.inf, scores)
+            most = scores.max(axis=-1)
+            offset = numpy.where(numpy.isfinite(most), most, 0)
+            lse[b, h, rows] = offset + numpy.log(numpy.exp(scores - offset[:, None]).sum(axis=-1))
+    return lse
+
 
 def _parameters(function):
     """Names the function can be given, with their defaults, or None when it takes any."""
@@ -473,13 +605,35 @@ def _parameters(function):
     return {p.name: p.default for p in parameters if p.kind is not p.POSITIONAL_ONLY}
 
 
-def _completed(manifest, attention, multihead):
+def _has(function, name):
+    """Whether a function can be given an argument of this name."""
+    known = _parameters(function)
+    return known is None or name in known
+
+
+def _backward_completed(terms, attention, backward):
+    """What the manifest's "backward" says, with what follows from the functions."""
+    terms = dict(terms or {})
+    if backward == "autograd":  # out is compared with what the function answers when it is called again
+        uses = ["out", "lse"] if _has(attention, "want_lse") else ["out"]
+    else:
+        uses = [name for name in ("out", "lse") if _has(backward, name)]
+    terms.setdefault("uses", uses)
+    terms.setdefault("weights", "lse" if "lse" in terms["uses"] else "stored")
+    return terms
+
+
+def _completed(manifest, attention, multihead, backward=None):
     """The manifest with what follows from the functions, where it says nothing."""
     manifest = dict(manifest or {})
     function = attention or multihead
+    entries = {"attention": attention, "multihead": multihead, "attention_backward": backward}
     manifest.setdefault("name", getattr(function, "__name__", "python function"))
     manifest.setdefault("dtypes", ["f64", "f32"])
-    manifest.setdefault("operations", [op for op, f in (("attention", attention), ("multihead", multihead)) if f])
+    manifest.setdefault("operations", [op for op, entry in entries.items() if entry])
+    if backward is not None:
+        manifest.setdefault("lse", True)
+        manifest["backward"] = _backward_completed(manifest.get("backward"), attention, backward)
     manifest.setdefault("shared_memory", True)
     known = _parameters(function)
     if known is not None:
@@ -514,6 +668,11 @@ def _completed(manifest, attention, multihead):
             served["dropout"] = {}
         if served:
             manifest.setdefault("variants", served)
+    if backward is not None and not _has(attention, "want_lse"):
+        manifest["variants"] = {
+            name: terms if name in _WITH_GRADIENTS else {**terms, "excludes": [*terms.get("excludes", ()), "lse"]}
+            for name, terms in manifest.get("variants", {}).items()
+        }
     return manifest
 
 
@@ -522,10 +681,18 @@ class Server:
 
     takes_turns = False  # whether whoever answers this channel answers others meanwhile, one request after the other
 
-    def __init__(self, channel, attention, multihead, manifest, framework):
+    def __init__(self, channel, attention, multihead, manifest, framework, backward=None):
         self.channel = channel
-        self.functions = {"attention": attention, "multihead": multihead}
+        self.functions = {"attention": attention, "multihead": multihead, "attention_backward": backward}
+        self.scope, self.read = framework.scope, framework.read
+        if backward == "autograd":
+            self.functions["attention"], self.functions["attention_backward"] = framework.by_autograd(attention)
+            self.scope, self.read = framework.scope_of_backward, framework.read_apart
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
+        if backward == "autograd":
+            known = self.known["attention"] = _parameters(attention)
+            self.known["attention_backward"] = None if known is None else {**known, **dict.fromkeys(_OF_BACKWARD)}
+        self.makes_lse = backward is not None and not _has(attention, "want_lse")
         self.manifest = manifest
         self.framework = framework
         listed = [argument for name in manifest.get("variants", ()) for argument in _VARIANTS.get(name, (name,))]
@@ -544,9 +711,12 @@ class Server:
             "scale": float(metadata["scale"]),
             "causal": metadata["causal"],
             "mask_convention": metadata["mask_convention"],
-            "want_lse": metadata.get("want") == "lse",
-            "out_dtype": metadata.get("out_dtype"),
         }
+        if op == "attention_backward":
+            values.update({name: tensors[name] for name in _OF_BACKWARD if name in tensors})
+        else:
+            values["want_lse"] = metadata.get("want") == "lse" and not (op == "attention" and self.makes_lse)
+            values["out_dtype"] = metadata.get("out_dtype")
         if op == "multihead":
             values["heads"] = int(metadata["heads"])
             for name in _MULTIHEAD_OPTIONAL:
@@ -571,13 +741,16 @@ class Server:
                 served = value is None or value == metadata["causal"] or {value} == self.alignments
             elif name in self.blocks:
                 served = value == 0 or [value] == self.blocks[name]
+            elif name in _OF_BACKWARD:
+                served = True
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:
                 plain = value is None or isinstance(value, (str, bool, int, float))
                 served = plain and name in _ABSENT and value == _ABSENT[name]
             if not served:
-                raise Unsupported(f"the function has no parameter {name}")
+                which = "the backward function" if op == "attention_backward" else "the function"
+                raise Unsupported(f"{which} has no parameter {name}")
         if values.get("softcap") == 0.0 and known["softcap"] is None:
             values["softcap"] = None  # many a function divides by whatever else it is given
         return values
@@ -591,15 +764,23 @@ class Server:
         if function is None:
             raise Unsupported(f"there is no {op} function")
         _refuse_unknown(metadata, header, self.listed)
-        read = self.framework.read
+        if op == "attention_backward" and "want" not in metadata:
+            raise Unsupported("the request for gradients names none of them in want")
+        if op != "attention_backward":
+            return self.answer_by(function, metadata, header, body, start)
+        with self.framework.scope_of_backward():
+            return self.answer_by(function, metadata, header, body, start)
+
+    def answer_by(self, function, metadata, header, body, start):
+        op, read = metadata["op"], self.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         caches = ("k", "v") if "k_new" in tensors else ()
         memories, places = {}, json.loads(metadata.get("strides", "{}"))
         for name, place in places.items():
             if place["elements"] > 0:
                 tensors[name], memories[name] = self.framework.laid_out(tensors[name], **place)
-        names = ("q", "k", "v") if op == "attention" else ("q", "k", "v", "w_q", "w_k", "w_v")
-        if op == "attention":
+        names = ("q", "k", "v") if op != "multihead" else ("q", "k", "v", "w_q", "w_k", "w_v")
+        if op != "multihead":
             head_dim = header["q"]["shape"][-1]
         else:
             head_dim = header["w_q"]["shape"][1] // int(metadata["heads"])
@@ -611,15 +792,34 @@ class Server:
                 memory = (memory[0], self.framework.laid_out(tensors[name], **places[name])[1][0])
             if not self.framework.unchanged(memory):
                 raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
+        if op == "attention_backward":
+            dtypes = {gradient: header[of]["dtype"] for gradient, of in _GRADIENTS.items()}
+            named_gradients = _gradients(result, metadata["want"].split())
+            return self.reply_checked([(name, dtypes[name], value) for name, value in named_gradients])
         out, lse, *written = result if isinstance(result, tuple) else (result, None)
         if out is None:
             raise TypeError("the function returned None; it must return out")
         outputs = [("out", self.out_dtypes.get(metadata.get("out_dtype"), header["q"]["dtype"]), out)]
+        if metadata.get("want") == "lse" and op == "attention" and self.makes_lse:
+            lse = self.lse_of(metadata, tensors)
         if lse is not None and metadata.get("want") == "lse":
             outputs.append(("lse", "F64", lse))
         for name, value in zip(caches, written or [tensors[name] for name in caches]):
             outputs.append((name, header[name]["dtype"], value))
-        return self.reply([(name, dtype, self.framework.checked(value, dtype)) for name, dtype, value in outputs])
+        return self.reply_checked(outputs)
+
+    def lse_of(self, metadata, tensors):
+        """Of a function that returns none."""
+        words = {name: _number_or_word(metadata[name]) for name in _LSE_WORDS if name in metadata}
+        q, k, mask = (tensors.get(name) for name in ("q", "k", "mask"))
+        if mask is not None:
+            boolean = str(mask.dtype).endswith("bool")
+            mask = self.framework.in_double(mask).astype(bool) if boolean else self.framework.in_double(mask)
+        lse = _log_sum_exp(self.framework.in_double(q), self.framework.in_double(k), mask, **words)
+        return self.framework.of_double(lse)
+
+    def reply_checked(self, outputs):
+        return self.reply([(name, dtype, self.framework.checked(value, dtype, name)) for name, dtype, value in outputs])
 
     def reply(self, outputs):
         """In shared memory where there is room for just these, else in the frame: what is wrong with them is seen there."""
@@ -639,7 +839,7 @@ class Server:
             request = self.channel.request()
             if request is None:
                 return False
-            with self.framework.scope():
+            with self.scope():
                 self.answer_or_say_why(request)
         except BrokenPipeError:
             return False
@@ -660,13 +860,32 @@ class Server:
             self.channel.reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
-def refuse_misuse(function, multihead, framework, bf16, device=None):
+def _gradients(result, wanted):
+    """[(name, gradient)] of what a backward function returned."""
+    due = ", ".join(wanted)
+    if isinstance(result, dict):
+        if set(result) != set(wanted):
+            raise TypeError(f"the backward function returned {', '.join(map(str, result)) or 'nothing'} where {due} are due")
+        return [(name, result[name]) for name in wanted]
+    if not isinstance(result, (tuple, list)):
+        result = (result,)
+    if len(result) != len(wanted):
+        raise TypeError(f"the backward function returned {len(result)} of what are to be {due}; return these, or a dict of them")
+    for name, value in zip(wanted, result):
+        if value is None:
+            raise TypeError(f"the backward function returned None as {name}")
+    return list(zip(wanted, result))
+
+
+def refuse_misuse(function, multihead, framework, bf16, device=None, backward=None):
     """ValueError, one line, where what is to be served cannot be."""
     if function is None and multihead is None:
         raise ValueError("there is nothing to call; give an attention function, multihead=, or both")
     for name, called in (("the function", function), ("multihead", multihead)):
         if called is not None and not callable(called):
             raise ValueError(f"{name} is {called!r}; it must be callable")
+    if backward is not None:
+        refuse_backward(function, backward, framework)
     if framework not in ("numpy", "torch"):
         raise ValueError(
             f"framework is {framework!r}; it must be 'numpy' or 'torch' (a function of JAX takes NumPy's arrays: 'numpy')"
@@ -677,25 +896,48 @@ def refuse_misuse(function, multihead, framework, bf16, device=None):
         raise ValueError(f"bf16 is {bf16!r}; it must be 'f32' or 'bits'")
 
 
+def refuse_backward(function, backward, framework):
+    """ValueError, one line, where what is to be the backward pass of a function cannot be."""
+    if function is None:
+        raise ValueError("backward is the backward pass of an attention function; give that, too")
+    if backward == "autograd":
+        if framework != "torch":
+            raise ValueError(
+                f"backward is 'autograd' and framework {framework!r}; autograd is PyTorch's: say framework='torch', or give a "
+                "backward function"
+            )
+        return
+    if not callable(backward):
+        raise ValueError(f"backward is {backward!r}; it must be callable, or 'autograd'")
+    if not _has(backward, "d_out"):
+        raise ValueError("the backward function has no parameter d_out, by which it is given the gradient by the output")
+    known = _parameters(backward)
+    if known is not None and "lse" in known and not _has(function, "want_lse"):
+        raise ValueError(
+            "the backward function takes lse, which the function does not return: give it a parameter want_lse, and return "
+            "(out, lse) where that is True"
+        )
+
+
 def make_framework(framework, bf16="f32", device=None):
     """What makes arrays of a request's bytes, and takes those of an answer apart."""
     return _Torch(device) if framework == "torch" else _Numpy(bf16)
 
 
-def make_server(channel, function, manifest, multihead, framework, bf16, device=None):
+def make_server(channel, function, manifest, multihead, framework, bf16, device=None, backward=None):
     """The server that serve runs; ValueError where the arguments are wrong."""
-    refuse_misuse(function, multihead, framework, bf16, device)
-    manifest = _completed(manifest, function, multihead)
-    return Server(channel, function, multihead, manifest, make_framework(framework, bf16, device))
+    refuse_misuse(function, multihead, framework, bf16, device, backward)
+    manifest = _completed(manifest, function, multihead, backward)
+    return Server(channel, function, multihead, manifest, make_framework(framework, bf16, device), backward)
 
 
-def serve(function=None, manifest=None, *, multihead=None, framework="numpy", bf16="f32", device=None):
+def serve(function=None, manifest=None, *, multihead=None, backward=None, framework="numpy", bf16="f32", device=None):
     """Answers requests on standard input until it ends.
 
     manifest: the dict of kernel-interface.md, section 3. "name", "dtypes" (f64 and f32), "operations" and what follows
     from the functions' parameters are filled in where it is silent.
     """
-    server = make_server(Channel(0, _replies), function, manifest, multihead, framework, bf16, device)
+    server = make_server(Channel(0, _replies), function, manifest, multihead, framework, bf16, device, backward)
     while server.answer_one():
         pass
 

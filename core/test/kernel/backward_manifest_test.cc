@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "core/kernel/manifest.h"
 #include "core/test/cases.h"
@@ -40,12 +41,13 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 
 TEST(BackwardManifest, IsReadAndWritten) {
   const Manifest m = manifest(R"("backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
-      "weights": "lse", "delta": "weights", "claims": ["deterministic"]},
+      "weights": "lse", "delta": "weights", "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
       "group_partials": null, "late_dropout": false}}})");
   EXPECT_FALSE(m.backward_terms.has(Gradient::k));
   EXPECT_FALSE(m.backward_terms.uses_out);
   EXPECT_EQ(m.backward_terms.masked_row, MaskedGradient::nan);
+  EXPECT_EQ(m.backward_terms.excluded, (std::vector{Feature::mask, Feature::softcap}));
   const BackwardArithmetic a = arithmetic_of(m, DType::bf16);
   EXPECT_EQ(a.weights, DType::bf16);
   EXPECT_EQ(a.of_scores, DType::f32);
@@ -64,6 +66,26 @@ TEST(BackwardManifest, ContradictionsCostOneLine) {
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["lse"], "delta": "out"})")), Says("\"out\""));
   EXPECT_THAT(refused(with(R"("backward": {"delta": "sum"})")), Says("sum"));
   EXPECT_THAT(refused(with(R"("backward": {"gradient": ["dq"]})")), Says("gradients"));
+  EXPECT_THAT(refused(with(R"("backward": {"excludes": ["lse"]})")), Says("every backward pass"));
+  EXPECT_THAT(refused(with(R"("backward": {"excludes": ["cap"]})")), Says("unknown"));
+}
+
+// What is excluded of the backward call is not of the forward call, and a mask of dropout that is not given of either.
+TEST(BackwardManifest, WhatItExcludesComesToNoBackwardCall) {
+  const Manifest m = manifest(R"("variants": {"softcap": {}, "sink": {}, "dropout": {"mask": ["given", "own"]}},
+      "backward": {"excludes": ["softcap"]})");
+  Case c = test::one_query(DType::f32, {1}, {1, 2}, {1, 2});
+  c.softcap = 2;
+  EXPECT_EQ(why_unsupported(m, c), "");
+  c[Slot::d_out] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  EXPECT_THAT(why_unsupported(m, c), Says("softcap"));
+  EXPECT_THAT(why_unsupported(m, c), Says("backward.excludes"));
+  c.softcap = 0;
+  EXPECT_EQ(why_unsupported(m, c), "");
+  c.dropout_p = 0.5;
+  EXPECT_THAT(why_unsupported(m, c), Says("dropout_p"));
+  c[Slot::d_out] = {};
+  EXPECT_EQ(why_unsupported(m, c), "");
 }
 
 }  // namespace

@@ -104,6 +104,10 @@ class _Plain:
         return array.contiguous() if hasattr(array, "contiguous") else numpy.ascontiguousarray(array)
 
     @staticmethod
+    def double(array):
+        return array.double() if hasattr(array, "double") else array.astype("float64")
+
+    @staticmethod
     def lengths(values, like):
         import numpy
 
@@ -133,10 +137,28 @@ class Jax:
         return array
 
     @staticmethod
+    def double(array):
+        import numpy
+
+        return numpy.asarray(array, numpy.float64)
+
+    @staticmethod
     def lengths(values, like):
         import jax.numpy
 
         return jax.numpy.asarray(values, jax.numpy.int32)
+
+
+class _Traced(Jax):
+    """JAX's arrays to a function and back as they are, so that JAX may follow them."""
+
+    @staticmethod
+    def back(array):
+        return array
+
+    @staticmethod
+    def double(array):
+        return array
 
 
 class _Cupy(_Plain):
@@ -202,34 +224,38 @@ def of_groups(factors, batch, groups):
     return factors[..., 0].expand(batch, groups).contiguous()
 
 
-def adapted(function, call):
-    """The function as one of the contract."""
-    arrays = _ARRAYS[call.framework]
-    packed, tokens_first = call.layout == "thd", call.layout == "bshd"
+class _Adapted:
+    """How a function, or a backward pass of its style, is called for one of the contract."""
 
-    def there(array):
-        array = arrays.there(array)
-        if packed:
+    def __init__(self, call, arrays=None):
+        self.call, self.arrays = call, arrays or _ARRAYS[call.framework]
+        self.packed, self.tokens_first = call.layout == "thd", call.layout == "bshd"
+
+    def there(self, array):
+        array = self.arrays.there(array)
+        if self.packed:
             batch, heads, tokens, width = array.shape
-            return arrays.whole(array.swapaxes(1, 2)).reshape(batch * tokens, heads, width)
-        return arrays.whole(array.swapaxes(1, 2)) if tokens_first else array
+            return self.arrays.whole(array.swapaxes(1, 2)).reshape(batch * tokens, heads, width)
+        return self.arrays.whole(array.swapaxes(1, 2)) if self.tokens_first else array
 
-    def back(out, q):
-        if packed:
-            out = out.reshape(q.shape[0], q.shape[2], *out.shape[1:])
-        return arrays.back(out.swapaxes(1, 2) if packed or tokens_first else out)
+    def back(self, array, like):
+        """As the contract has it; `like`: what has its batch and tokens."""
+        if self.packed:
+            array = array.reshape(like.shape[0], like.shape[2], *array.shape[1:])
+        return self.arrays.back(array.swapaxes(1, 2) if self.packed or self.tokens_first else array)
 
-    def lse_back(lse, q):
-        if packed:
+    def lse_back(self, lse, q):
+        if self.packed:
             if lse.ndim != 2:
                 raise NotImplementedError("the log-sum-exps of packed sequences come padded")
             lse = lse.reshape(q.shape[1], q.shape[0], q.shape[2]).swapaxes(0, 1)
-        return lse.double()
+        return self.arrays.double(lse)
 
-    def called(q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
-               q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None,
-               dropout_p=0.0, alibi_slopes=None, attention_chunk=0, want_lse=False, q_descale=None, k_descale=None,
-               v_descale=None, out_dtype=None):  # fmt: skip
+    def asked(self, q, k, v, mask=None, scale=None, causal="none", window_left=-1, window_right=-1, alignment=None,
+              q_lengths=None, kv_lengths=None, q_starts=None, kv_starts=None, softcap=0.0, keep=None, dropout_p=0.0,
+              alibi_slopes=None, attention_chunk=0, q_descale=None, k_descale=None, v_descale=None):  # fmt: skip
+        """(q, k, v as the function has them, what it is given by name) of a problem of the contract."""
+        call, arrays = self.call, self.arrays
         given = {call.softcap: softcap} if softcap else {}
         if attention_chunk:
             given[call.chunk] = attention_chunk
@@ -241,8 +267,6 @@ def adapted(function, call):
         given.update({name: of_groups(of, sequences, k.shape[1]) for name, of in factors.items()})
         if alibi_slopes is not None:
             given[call.slopes] = arrays.there(of_heads(alibi_slopes))
-        if call.lse and want_lse:
-            given[call.lse] = True
         if keep is not None:
             given.update({call.keep: arrays.there(keep), "dropout_p": dropout_p})
         for name, lengths in zip(call.lengths, (q_lengths, kv_lengths)):
@@ -260,30 +284,93 @@ def adapted(function, call):
             given[call.causal] = True
         if call.gqa and q.shape[1] != k.shape[1]:
             given[call.gqa] = True
-        inputs = [there(array) for array in (q, k, v)]
-        if packed:
+        inputs = [self.there(array) for array in (q, k, v)]
+        if self.packed:
             for side, array, starts in (("q", q, q_starts), ("k", k, kv_starts)):
                 batch, tokens = array.shape[0], array.shape[2]
                 ends = [tokens * index for index in range(batch + 1)] if starts is None else starts.tolist()
                 given[f"cu_seqlens_{side}"] = arrays.lengths(ends, inputs[0])
                 given[f"max_seqlen_{side}"] = max([1, *(end - first for first, end in zip(ends, ends[1:]))])
+        return inputs, given
+
+    def names(self):
+        """Those arguments of `asked` that the function has."""
+        call = self.call
+        offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
+        names = [name for name, has in offered.items() if has]
+        names += WINDOW if call.window else []
+        names += CHUNK if call.chunk else []
+        names += ["alignment"] if call.window or call.chunk else []
+        names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if self.packed else []
+        names += ["keep", "dropout_p"] if call.keep else []
+        names += ["alibi_slopes"] if call.slopes else []
+        return names + (["q_descale", "k_descale", "v_descale"] if call.descale else [])
+
+
+def adapted(function, call, arrays=None):
+    """The function as one of the contract."""
+    as_called = _Adapted(call, arrays)
+
+    def called(q, k, v, want_lse=False, out_dtype=None, **asked):
+        inputs, given = as_called.asked(q, k, v, **asked)
+        if call.lse and want_lse:
+            given[call.lse] = True
         out = function(*inputs, **given)
-        found = back(out[0] if isinstance(out, (tuple, list)) else out, q)
+        found = as_called.back(out[0] if isinstance(out, (tuple, list)) else out, q)
         if call.descale and out_dtype is None and q.element_size() == 1:
             found = found.to(q.dtype)
-        return (found, lse_back(out[1], q)) if call.lse and want_lse else found
+        return (found, as_called.lse_back(out[1], q)) if call.lse and want_lse else found
 
-    offered = {"scale": call.scale, "mask": call.mask or call.bias, "causal": call.causal, "softcap": call.softcap}
-    names = [name for name, has in offered.items() if has]
-    names += WINDOW if call.window else []
-    names += CHUNK if call.chunk else []
-    names += ["alignment"] if call.window or call.chunk else []
-    names += SEQUENCES[:2] if call.lengths else SEQUENCES[2:4] if packed else []
-    names += ["keep", "dropout_p"] if call.keep else []
-    names += ["alibi_slopes"] if call.slopes else []
-    names += ["want_lse"] if call.lse else []
-    names += ["q_descale", "k_descale", "v_descale", "out_dtype"] if call.descale else []
+    names = [*as_called.names(), *(["want_lse"] if call.lse else []), *(["out_dtype"] if call.descale else [])]
     return with_signature(called, name_of(function), names)
+
+
+def adapted_backward(backward, call):
+    """A backward pass that has the layout of a function and its names for what a problem has, as one of the contract."""
+    as_called, known = _Adapted(call), parameters_of(backward)
+    own = [name for name in ("out", "lse") if known is None or name in known]
+
+    def called(q, k, v, d_out, out=None, lse=None, **asked):
+        inputs, given = as_called.asked(q, k, v, **asked)
+        answers = {"out": out if out is None else as_called.there(out), "lse": lse if lse is None else as_called.arrays.there(lse)}
+        given.update({name: answers[name] for name in own})
+        result = backward(*inputs, d_out=as_called.there(d_out), **given)
+        like = {"dq": q, "dk": k, "dv": v}
+        if isinstance(result, dict):
+            return {name: as_called.back(x, like[name]) if name in like else x for name, x in result.items()}
+        if not isinstance(result, (tuple, list)) or len(result) != len(like):
+            return result
+        return tuple(as_called.back(x, of) for x, of in zip(result, like.values()))
+
+    return with_signature(called, name_of(backward), [*as_called.names(), "d_out", *own])
+
+
+def by_vjp(function, call):
+    """(forward, backward): a function of JAX as one of the contract, and its backward pass by jax.vjp through it. Both are
+    of one transformation: XLA may round otherwise in another program."""
+    traced, plain = adapted(function, call, _Traced), adapted(function, call)
+
+    def pulled(q, k, v, asked):
+        import jax
+
+        return jax.vjp(lambda *inputs: traced(*inputs, **asked), *(Jax.there(array) for array in (q, k, v)))
+
+    def forward(q, k, v, want_lse=False, **asked):
+        if want_lse:
+            return plain(q, k, v, want_lse=True, **asked)
+        return Jax.back(pulled(q, k, v, asked)[0])
+
+    def backward(q, k, v, d_out, out, **asked):
+        import numpy
+
+        again, pull = pulled(q, k, v, asked)
+        if not numpy.array_equal(Jax.back(again), out, equal_nan=out.dtype != numpy.uint16):
+            raise NotImplementedError("called again, the function answers otherwise: its gradients are those of another output")
+        return tuple(Jax.back(x) for x in pull(Jax.there(d_out)))
+
+    forward.__signature__, forward.__name__ = plain.__signature__, plain.__name__
+    names = [name for name in plain.__signature__.parameters if name not in ("q", "k", "v", "want_lse", "out_dtype")]
+    return forward, with_signature(backward, "backward", [*names, "d_out", "out"])
 
 
 def _sequences(tokens, batch, lengths, starts, pad):
@@ -354,6 +441,9 @@ def with_dropout_mask(function):
 
     def called(q, k, v, mask=None, scale=None, causal="none", keep=None, dropout_p=0.0):
         given = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
+        if mask is not None and str(mask.dtype).endswith("bool"):
+            # scaled_dot_product_attention makes numbers of truth values first; here they would be added as 0 and 1.
+            mask = q.new_zeros(mask.shape).masked_fill(~mask, -math.inf)
         if keep is not None:
             # It looks at the mask beside a rate alone. Of this one 1/(1 - p) is 1.
             given.update(dropout_mask=keep, dropout_p=dropout_p or math.ulp(0.0))

@@ -33,6 +33,7 @@ def check(
     properties=None,
     manifest=None,
     multihead=None,
+    backward=None,
     framework=None,
     bf16="f32",
     device=None,
@@ -55,6 +56,9 @@ def check(
     properties  names, globs allowed (default: all)
     manifest    what the function supports and promises, a dict; the more it says the sharper the check
     multihead   a multi-head function, instead of the other or beside it
+    backward    the function's backward pass, so that its gradients are checked, too: a function of q, k and v, and by name
+                d_out, those of out and lse that it uses, and what the function itself takes, in the same layout and under
+                the same names; it returns dq, dk and dv. Or "autograd": that of PyTorch or JAX through the function
     framework   "numpy", "torch", "jax" or "cupy": what the function gets (default: what it is found to take, tried in this
                 order); bf16 and device as attest_adapter.serve has them
     layout      "bhsd" (above), "bshd" [batch, tokens, heads, width], or "thd": [tokens of all sequences, heads, width] with
@@ -83,7 +87,9 @@ def check(
     __tracebackhide__ = True
     attest = _program(program)
     words = _options.words_of(attest, options, inspect.signature(check).parameters)
-    kernel = Kernel(function, multihead, manifest, dtypes, framework, bf16, device, layout, scale, mask, is_causal, attest)
+    kernel = Kernel(
+        function, multihead, manifest, dtypes, framework, bf16, device, layout, scale, mask, is_causal, attest, backward
+    )
     replayed = os.environ.get("ATTEST_REPLAY")
     if replayed:
         if kernel.is_of(replayed):
@@ -104,7 +110,7 @@ def check(
 
 # What is said of the function itself; the rest is of a run.
 KERNEL_ARGUMENTS = (
-    "multihead", "manifest", "framework", "bf16", "device", "layout", "scale", "mask", "is_causal", "program",
+    "multihead", "backward", "manifest", "framework", "bf16", "device", "layout", "scale", "mask", "is_causal", "program",
 )  # fmt: skip
 
 
@@ -112,19 +118,19 @@ class Kernel:
     """A function that is ready to be checked; the arguments are those of check."""
 
     def __init__(self, function, multihead=None, manifest=None, dtypes=None, framework=None, bf16="f32", device=None,
-                 layout=None, scale=None, mask=None, is_causal=None, program=None):  # fmt: skip
+                 layout=None, scale=None, mask=None, is_causal=None, program=None, backward=None):  # fmt: skip
         self.attest = _program(program)
         self._adapter = adapter(self.attest)
-        served = "torch" if framework in ("torch", None) else "numpy"
+        served = "torch" if framework in ("torch", None) or (framework, backward) == ("jax", "autograd") else "numpy"
         try:
-            self._adapter.refuse_misuse(function, multihead, served, bf16, device)
+            self._adapter.refuse_misuse(function, multihead, served, bf16, device, backward)
         except ValueError as error:
             raise AttestError(f"attest.check: {error}") from None
         manifest = dict(manifest or {})
         if dtypes is not None:
             manifest["dtypes"] = [dtype_word(dtype) for dtype in ([dtypes] if isinstance(dtypes, str) else dtypes)]
         names = {"scale": scale, "mask": mask, "causal": is_causal}
-        self.found = _kernels.find(function, multihead, manifest, framework, bf16, device, layout, names)
+        self.found = _kernels.find(function, multihead, manifest, framework, bf16, device, layout, names, backward)
         self.manifest = self.found.manifest
         self.name = self.manifest.setdefault("name", getattr(function or multihead, "__name__", "python function"))
         self.id = f"exec:{shlex.quote(sys.executable)} -S {shlex.quote(str(_PACKAGE / '_relay.py'))} {shlex.quote(self.name)}"
@@ -149,7 +155,7 @@ class Kernel:
         found = self.found
         channel = self._adapter.Channel(*channel)
         server = self._adapter.make_server(
-            channel, found.function, self.manifest, found.multihead, found.framework, found.bf16, found.device
+            channel, found.function, self.manifest, found.multihead, found.framework, found.bf16, found.device, found.backward
         )
         server.takes_turns = True
         return server

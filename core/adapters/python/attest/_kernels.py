@@ -27,6 +27,8 @@ class Found:
     bf16: str = "f32"
     device: Optional[str] = None
     arrays: str = "numpy"  # whose the function itself gets
+    backward: Any = None
+    call: Optional[_calls.Call] = None  # how the function is called, where that is not as the contract has it
 
 
 @dataclass(frozen=True)
@@ -166,11 +168,42 @@ def _known_merged(manifest, row):
     return _merged(manifest, additions)
 
 
-def find(function, multihead, manifest, framework=None, bf16="f32", device=None, layout=None, names=None):
+_AUTOGRAD = ("torch", "jax")
+
+
+def find(function, multihead, manifest, framework=None, bf16="f32", device=None, layout=None, names=None, backward=None):
     """What is to be served. AttestError, one line, for wrong arguments, and where the function takes nobody's arrays.
     `names`: by meaning the caller's names of parameters, False for none."""
-    names = names or {}
-    _refuse_misuse(framework, layout, names)
+    _refuse_misuse(framework, layout, names or {})
+    whose = _AUTOGRAD if backward == "autograd" else _calls.FRAMEWORKS
+    found = _find(function, multihead, manifest, framework, bf16, device, layout, names or {}, whose)
+    if backward is not None:
+        _find_backward(found, function, backward)
+    return found
+
+
+def _find_backward(found, function, backward):
+    """Makes a backward pass one of the contract, as the function was."""
+    if backward == "autograd" and found.arrays == "jax":
+        found.function, found.backward = _calls.by_vjp(function, found.call)
+    elif backward == "autograd":
+        if found.arrays not in _AUTOGRAD:
+            raise AttestError(
+                f"attest.check: backward is 'autograd', which PyTorch and JAX have, and the function gets arrays of {found.arrays}"
+            )
+        found.backward = backward
+    elif found.call is None and found.function is not function:
+        raise AttestError(
+            f"attest.check: {_calls.name_of(function)} is known by its name, and how a backward function of its style is called "
+            "is not; say backward='autograd', or check a function of your own that calls it"
+        )
+    elif found.call is not None and found.call.layout == "thd":
+        raise AttestError("attest.check: backward is a function, and the layout 'thd'; packed tokens have backward='autograd' alone")
+    else:
+        found.backward = backward if found.call is None else _calls.adapted_backward(backward, found.call)
+
+
+def _find(function, multihead, manifest, framework, bf16, device, layout, names, whose):
     if device is not None and framework is None:
         framework = "torch"
     if function is None:
@@ -182,7 +215,8 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
 
             device = "cuda" if torch.cuda.is_available() else None
         manifest = _known_merged(manifest, row)
-        return _served(row.make(function), row.framework, multihead, manifest, bf16, device)
+        call = getattr(row.make, "call", None)
+        return _served(row.make(function), row.framework, multihead, manifest, bf16, device, call)
     parameters = _calls.parameters_of(function)
     named = _calls.names_in(parameters or {}, names)
     contract = parameters is None or _calls.speaks_the_contract(parameters, named)
@@ -191,22 +225,25 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
     if contract and framework is not None and layout == "bhsd":
         return _served(function, framework, multihead, manifest, bf16, device)
     search = _Search(function, parameters or {}, named, contract, manifest, device)
-    best = search.best([framework] if framework else _frameworks(function), [layout] if layout else ["bhsd", "bshd"])
+    frameworks = [framework] if framework else [name for name in _frameworks(function) if name in whose]
+    if not frameworks:
+        raise AttestError("attest.check: backward is 'autograd', which PyTorch and JAX have; the test has imported neither")
+    best = search.best(frameworks, [layout] if layout else ["bhsd", "bshd"], whose)
     if best is None:
         # What it says of every array alike is no word about arrays: the run tells it, with its case.
         if len(set(search.last_errors.values())) > 1:
             told = "; ".join(f"{name}: {error}" for name, error in search.last_errors.items())
             raise AttestError(f"attest.check: {_calls.name_of(function)} takes no arrays that were tried: {told}")
         if contract and layout in (None, "bhsd"):
-            return _served(function, framework or "numpy", multihead, manifest, bf16, device)
-        best = _Best(_calls.Call(framework or "numpy", layout or "bhsd", **named), _TRIED[0])
+            return _served(function, framework or frameworks[0], multihead, manifest, bf16, device)
+        best = _Best(_calls.Call(framework or frameworks[0], layout or "bhsd", **named), _TRIED[0])
     return search.served(best, multihead, bf16)
 
 
-def _served(function, framework, multihead, manifest, bf16, device):
+def _served(function, framework, multihead, manifest, bf16, device, call=None):
     """A function of the contract, on the arrays of the adapter; what JAX and CuPy take is made of NumPy's."""
     base, bits = _calls.adapter_framework(framework)
-    return Found(function, multihead, manifest, base, bits or bf16, device, framework)
+    return Found(function, multihead, manifest, base, bits or bf16, device, framework, call=call)
 
 
 @dataclass
@@ -236,8 +273,8 @@ class _Search:
     def _adapted(self, call):
         return _calls.adapted(self.function, call)
 
-    def best(self, frameworks, layouts):
-        """The first of the frameworks whose arrays are answered in the right shape; there the layout whose answer is nearest
+    def best(self, frameworks, layouts, whose=_calls.FRAMEWORKS):
+        """The first of the frameworks whose arrays are answered in the right shape, by arrays of one of `whose`; there the layout whose answer is nearest
         to the exact one. None where it raises on all."""
         answered = None
         for framework, device in self._places(frameworks):
@@ -246,7 +283,8 @@ class _Search:
                 found = self._best_of(trial, layouts)
                 if found is not None and trial.returned != framework and trial.returned in _calls.FRAMEWORKS:
                     # JAX takes NumPy's arrays, too, of which bfloat16 is none.
-                    found = self._best_of(_Trial(trial.returned, dtype, device), layouts) or found
+                    other = self._best_of(_Trial(trial.returned, dtype, device), layouts) if trial.returned in whose else None
+                    found = other or (found if trial.returned in whose else None)
                 if found is not None:
                     self.device = device
                     return found
@@ -268,7 +306,8 @@ class _Search:
                     yield framework, "cuda"
 
     def _call(self, framework, layout):
-        return _calls.Call(framework, layout, **self.named)
+        lse = "want_lse" if self.contract and "want_lse" in self.parameters else None
+        return _calls.Call(framework, layout, lse=lse, **self.named)
 
     def _best_of(self, trial, layouts):
         for extents in _TRIED:
@@ -302,7 +341,9 @@ class _Search:
         function = self._as_called(call)
         if function is not self.function or additions.get("limits"):
             additions["version"] = _words(call, additions)
-        return _served(function, call.framework, multihead, _merged(manifest, additions), bf16, self.device)
+        manifest = _merged(manifest, additions)
+        changed = None if function is self.function else call
+        return _served(function, call.framework, multihead, manifest, bf16, self.device, changed)
 
     def _dtypes_of(self, call, best):
         """Those that it answers in; JAX makes f32 of f64, where it is not told otherwise."""

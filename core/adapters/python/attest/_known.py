@@ -29,7 +29,11 @@ class Known:
 
 
 def _called(call):
-    return lambda function: adapted(function, call)
+    def make(function):
+        return adapted(function, call)
+
+    make.call = call
+    return make
 
 
 _JAX_LENGTHS = ("query_seq_lengths", "key_value_seq_lengths")

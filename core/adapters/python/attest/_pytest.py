@@ -71,6 +71,7 @@ def _properties_of(declared):
         _catalogue[program] = json.loads(listed)["properties"]
     entries = {"multihead"} if declared.arguments.get("multihead") else set()
     entries |= {"attention"} if declared.function is not None else set()
+    entries |= {"attention_backward"} if declared.arguments.get("backward") is not None else set()
     globs = [declared.properties] if isinstance(declared.properties, str) else declared.properties or ["*"]
     return [
         one["name"]

@@ -1,0 +1,426 @@
+"""Backward passes of Python functions: what they are given and return, right and wrong ones, and those of autograd."""
+
+import subprocess
+
+import numpy
+import pytest
+from test_frameworks import adapter, needs, verdicts
+
+import attest
+from attest import _check
+
+GRADIENTS = {"dtypes": ["f64", "f32"], "properties": "backward.*", "no_large": True, "cases": 60}
+MANIFEST = {"grouped_query": True, "masks": ["additive", "bool"], "backward": {"masked_row": "zero"}}
+
+
+def hidden(queries, keys, mask, causal, window_left, window_right, attention_chunk, alignment):
+    """Which keys rows do not see, as an array that broadcasts to [batch, heads, M, N]."""
+    from_last = (alignment if causal == "none" else causal) == "bottom-right"
+    row, key = numpy.arange(queries)[:, None] + (keys - queries if from_last else 0), numpy.arange(keys)
+    none = numpy.zeros((queries, keys), bool) if mask is None else ~mask if mask.dtype == bool else numpy.isneginf(mask)
+    none = none | (key > row if causal != "none" else False)
+    none = none | (key < row - window_left if window_left >= 0 else False)
+    none = none | (key > row + window_right if window_right >= 0 else False)
+    return none | (key // attention_chunk != row // attention_chunk if attention_chunk else False)
+
+
+class Kernel:
+    """Attention and its backward pass on NumPy; `mistake` is made in the latter."""
+
+    def __init__(self, mistake=""):
+        self.mistake = mistake
+
+    @staticmethod
+    def scores(q, k, mask, scale, **sight):
+        k = k.repeat(q.shape[1] // k.shape[1], axis=1)
+        unseen = hidden(q.shape[2], k.shape[2], mask, **sight)
+        scores = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale)
+        scores = scores if mask is None or mask.dtype == bool else scores + mask
+        return numpy.where(unseen, -numpy.inf, scores).astype(q.dtype), unseen
+
+    @numpy.errstate(all="ignore")
+    def forward(self, q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, attention_chunk=0,
+                alignment=None, want_lse=False):  # fmt: skip
+        scores, _ = self.scores(q, k, mask, scale, causal=causal, window_left=window_left, window_right=window_right,
+                                attention_chunk=attention_chunk, alignment=alignment)  # fmt: skip
+        top = scores.max(axis=3, keepdims=True, initial=-numpy.inf)
+        weights = numpy.exp(scores - numpy.where(numpy.isneginf(top), 0, top))
+        total = weights.sum(axis=3, keepdims=True)
+        v = v.repeat(q.shape[1] // v.shape[1], axis=1)
+        out = numpy.where(total > 0, weights @ v / total, 0).astype(q.dtype)
+        return (out, (top + numpy.log(total)).astype("float64")[..., 0]) if want_lse else out
+
+    @numpy.errstate(all="ignore")
+    def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1,
+                 attention_chunk=0, alignment=None):  # fmt: skip
+        wrong = self.mistake
+        scores, unseen = self.scores(q, k, mask, scale, causal=causal, window_left=window_left, window_right=window_right,
+                                     attention_chunk=attention_chunk, alignment=alignment)  # fmt: skip
+        group = q.shape[1] // k.shape[1]
+        wide_k, wide_v = k.repeat(group, axis=1), v.repeat(group, axis=1)
+        weights = numpy.where(unseen, 0, numpy.exp(scores - lse[..., None].astype(q.dtype)))
+        delta = 0 if wrong == "no delta" else (d_out * out).sum(axis=3, keepdims=True)
+        ds = numpy.where(unseen, 0, weights * (d_out @ wide_v.swapaxes(2, 3) - delta))
+        of_scale = q.dtype.type(1 if wrong == "no scale" else scale)
+
+        def summed(parts):
+            parts = parts.reshape(*k.shape[:2], group, *parts.shape[2:])
+            return parts[:, :, 0] if wrong == "first head of a group" else parts.sum(axis=2)
+
+        dq = (of_scale * (ds @ wide_k)).astype(q.dtype)
+        dk, dv = summed(of_scale * (ds.swapaxes(2, 3) @ q)), summed(weights.swapaxes(2, 3) @ d_out)
+        return dq, dk.astype(q.dtype), (dv + dv if wrong == "dv twice" else dv).astype(q.dtype)
+
+    def checked(self, **arguments):
+        return attest.check(self.forward, **{"backward": self.backward, "manifest": MANIFEST, **GRADIENTS, **arguments})
+
+    def failure(self, **arguments):
+        with pytest.raises(AssertionError) as caught:
+            self.checked(**arguments)
+        return caught.value
+
+
+def violated(result):
+    return {record["property"] for record in result.records() if record["verdict"] == "violated"}
+
+
+def test_a_right_one_holds_under_masks_windows_chunks_and_groups():
+    result = Kernel().checked(cases=150)
+    records = result.records()
+    assert result.verdict == "held" and {record["property"] for record in records} == {
+        "backward.oracle", "backward.given", "backward.zero-dout", "backward.hidden-keys", "backward.gauge",
+        "backward.dv-sums-to-do",
+    }  # fmt: skip
+    assert all(record["held"] > 30 for record in records)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "seen"),
+    [
+        ("no delta", {"backward.oracle", "backward.given"}),
+        ("no scale", {"backward.oracle", "backward.given"}),
+        ("first head of a group", {"backward.oracle", "backward.given", "backward.dv-sums-to-do"}),
+        ("dv twice", {"backward.oracle", "backward.given", "backward.dv-sums-to-do"}),
+    ],
+)
+def test_a_wrong_one_is_violated(mistake, seen):
+    error = Kernel(mistake).failure()
+    assert error.result.verdict == "violated" and seen <= violated(error.result)
+
+
+def test_a_wrong_log_sum_exp_is_no_mistake_of_the_backward_pass():
+    class Other(Kernel):
+        def forward(self, q, k, v, mask=None, scale=1.0, want_lse=False):
+            out = super().forward(q, k, v, mask, scale, want_lse=True)
+            return (out[0], out[1] + 0.25) if want_lse else out[0]
+
+        def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0):
+            return super().backward(q, k, v, d_out, out, lse, mask, scale)
+
+    result = Other().failure(properties=["backward.given", "backward.oracle", "attention.oracle"]).result
+    assert violated(result) == {"attention.oracle"}, "at the log-sum-exp that it returned it is right"
+
+
+def test_it_is_given_what_it_takes():
+    class Looks(Kernel):
+        def backward(self, q, k, v, d_out, out, mask=None, scale=1.0):
+            dtypes.update(x.dtype for x in (q, k, v, d_out, out))
+            assert d_out.shape == out.shape == (*q.shape[:3], v.shape[3])
+            numpy.testing.assert_array_equal(out, self.forward(q, k, v, mask, scale))
+            _, lse = self.forward(q, k, v, mask, scale, want_lse=True)
+            return dict(zip(("dv", "dk", "dq"), reversed(super().backward(q, k, v, d_out, out, lse, mask, scale))))
+
+    dtypes = set()
+    plain = {**MANIFEST, "causal": [], "variants": {}}
+    assert Looks().checked(manifest=plain).verdict == "held"
+    assert dtypes == {numpy.dtype("float32"), numpy.dtype("float64")}
+
+
+def returns(value_of):
+    class Returns(Kernel):
+        def backward(self, q, k, v, d_out, **named):
+            return value_of(q, k, v)
+
+    return Returns()
+
+
+@pytest.mark.parametrize(
+    ("value_of", "said"),
+    [
+        (lambda q, k, v: (q, k), "TypeError: the backward function returned 2 of what are to be dq, dk, dv"),
+        (lambda q, k, v: q, "TypeError: the backward function returned 1 of what are to be dq, dk, dv"),
+        (lambda q, k, v: None, "TypeError: the backward function returned 1 of what are to be dq, dk, dv"),
+        (lambda q, k, v: (q, None, v), "TypeError: the backward function returned None as dk"),
+        (lambda q, k, v: {"dq": q, "dw": k}, "TypeError: the backward function returned dq, dw where dq, dk, dv are due"),
+        (lambda q, k, v: (q, k, v.astype("f2")), "the function returned dv in float16 where float64 is due"),
+        (lambda q, k, v: (q, k, v[..., :0]), "malformed reply: dv has the shape"),
+    ],
+)
+def test_a_return_that_is_none_costs_one_line(value_of, said):
+    lines = str(returns(value_of).failure(dtypes="f64", properties="backward.oracle", cases=5)).splitlines()
+    assert sum(said in " ".join(line.split()) for line in lines) >= 1, "\n".join(lines)
+
+
+def test_gradients_are_those_that_the_manifest_lists():
+    class Values(Kernel):
+        def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0):
+            return super().backward(q, k, v, d_out, out, lse, mask, scale)[2]
+
+    manifest = {**MANIFEST, "causal": [], "variants": {}, "backward": {"gradients": ["dv"], "masked_row": "zero"}}
+    result = Values().checked(manifest=manifest)
+    assert result.verdict == "held"
+    assert Values("dv twice").failure(manifest=manifest).result.verdict == "violated"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "said"),
+    [
+        (Kernel().forward, {"backward": 3}, "backward is 3; it must be callable, or 'autograd'"),
+        (Kernel().forward, {"backward": "vjp"}, "backward is 'vjp'; it must be callable, or 'autograd'"),
+        (Kernel().forward, {"backward": lambda q, k, v: q}, "the backward function has no parameter d_out"),
+        (lambda q, k, v: v, {"backward": Kernel().backward}, "takes lse, which the function does not return"),
+        (None, {"backward": Kernel().backward, "multihead": len}, "backward is the backward pass of an attention function"),
+        (Kernel().forward, {"backward": "autograd", "framework": "numpy"}, "autograd is PyTorch's"),
+        (Kernel().forward, {"backward": Kernel().backward, "manifest": {"lse": False}}, 'state "lse": true'),
+    ],
+)
+def test_misuse_is_one_line(function, arguments, said):
+    with pytest.raises(attest.AttestError) as caught:
+        attest.check(function, **{**GRADIENTS, **arguments})
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def completed(function, backward, manifest=None):
+    return _check.adapter()._completed(manifest, function, None, backward)
+
+
+def test_the_manifest_is_completed():
+    def plain(q, k, v, sink=None, window_left=-1):
+        return v
+
+    def by_itself(q, k, v, d_out):
+        return q, k, v
+
+    full = completed(Kernel().forward, Kernel().backward)
+    assert full["operations"] == ["attention", "attention_backward"] and full["lse"] is True
+    assert full["backward"] == {"uses": ["out", "lse"], "weights": "lse"}
+    alone = completed(plain, by_itself)
+    assert alone["backward"] == {"uses": [], "weights": "stored"}
+    # The adapter's own log-sum-exp knows what a backward pass may be asked for, and no other variant.
+    assert alone["variants"] == {"window": {"left": True, "right": False}, "sink": {"excludes": ["lse"]}}
+    assert completed(plain, by_itself, {"backward": {"uses": ["out"]}})["backward"]["uses"] == ["out"]
+    assert "lse" not in completed(plain, None) and "backward" not in completed(plain, None)
+
+
+@pytest.mark.parametrize("causal", ["none", "top-left", "bottom-right"])
+@pytest.mark.parametrize("kind", ["", "bool", "post-scale", "pre-scale"])
+def test_a_log_sum_exp_is_computed_for_a_function_without(causal, kind):
+    random = numpy.random.default_rng(3)
+    q, k = random.standard_normal((2, 4, 5, 8)), random.standard_normal((2, 2, 7, 8))
+    mask = {"": None, "bool": random.uniform(size=(1, 4, 5, 7)) < 0.6}.get(kind, random.standard_normal((2, 1, 5, 7)))
+    if kind.endswith("scale"):
+        mask[..., 3] = -numpy.inf
+    for sight in ({}, {"window_left": 2, "window_right": 1}, {"attention_chunk": 3}):
+        corner = "bottom-right" if causal == "none" else causal
+        sight = {"window_left": -1, "window_right": -1, "attention_chunk": 0, "alignment": corner, **sight}
+        convention = kind if kind.endswith("scale") else "post-scale"
+        lse = _check.adapter()._log_sum_exp(q, k, mask, 0.3, causal, convention, **sight)
+        scores = q @ k.repeat(2, axis=1).swapaxes(2, 3)
+        added = 0 if mask is None or mask.dtype == bool else mask
+        scores = 0.3 * (scores + added) if kind == "pre-scale" else 0.3 * scores + added
+        seen = numpy.where(hidden(5, 7, mask, causal, **sight), 0, numpy.exp(scores))
+        with numpy.errstate(divide="ignore"):
+            numpy.testing.assert_allclose(lse, numpy.log(seen.sum(axis=3)), rtol=1e-13, atol=1e-13)
+    assert numpy.isneginf(_check.adapter()._log_sum_exp(q, k[:, :, :0])).all()
+
+
+def test_a_function_without_one_has_gradients_too():
+    def forward(q, k, v, mask=None, scale=1.0):
+        return Kernel().forward(q, k, v, mask, scale)
+
+    def backward(q, k, v, d_out, mask=None, scale=1.0):
+        out, lse = Kernel().forward(q, k, v, mask, scale, want_lse=True)
+        return Kernel().backward(q, k, v, d_out, out, lse, mask, scale)
+
+    result = attest.check(forward, backward=backward, manifest=MANIFEST, **GRADIENTS)
+    judged = {record["property"]: record["held"] for record in result.records()}
+    assert result.verdict == "held" and judged["backward.oracle"] > 30
+    assert judged.get("backward.given", 0) == 0, "its weights are not made of the log-sum-exp that it is given"
+
+
+def test_a_backward_pass_has_the_style_of_its_function():
+    def forward(q, k, v, softmax_scale=1.0):  # [batch, tokens, heads, width]
+        return Kernel().forward(*(x.swapaxes(1, 2) for x in (q, k, v)), scale=softmax_scale).swapaxes(1, 2)
+
+    def backward(q, k, v, d_out, softmax_scale=1.0):
+        q, k, v, d_out = (x.swapaxes(1, 2) for x in (q, k, v, d_out))
+        out, lse = Kernel().forward(q, k, v, scale=softmax_scale, want_lse=True)
+        gradients = Kernel(mistake).backward(q, k, v, d_out, out, lse, scale=softmax_scale)
+        return [x.swapaxes(1, 2) for x in gradients]
+
+    mistake = ""
+    assert attest.check(forward, backward=backward, **GRADIENTS).verdict == "held"
+    mistake = "first head of a group"
+    with pytest.raises(AssertionError):
+        attest.check(forward, backward=backward, **GRADIENTS)
+
+
+def torch_attention(q, k, v, mask=None, scale=1.0):
+    import torch
+
+    scores = (q @ k.transpose(-1, -2)) * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    return torch.softmax(scores, -1) @ v
+
+
+AUTOGRAD = {**GRADIENTS, "backward": "autograd", "framework": "torch"}
+
+
+def test_autograd_of_pytorch():
+    needs("torch")
+    result = attest.check(torch_attention, **AUTOGRAD)
+    held = {record["property"]: record["held"] for record in result.records()}
+    assert result.verdict == "held" and held["backward.oracle"] > 20 and held["backward.dv-sums-to-do"] > 20
+
+
+@pytest.mark.parametrize("of", ["q", "k", "v"])
+def test_autograd_that_forgets_an_input_is_violated(of):
+    needs("torch")
+
+    def forgets(q, k, v, scale=1.0):
+        q, k, v = (x.detach() if name == of else x for name, x in (("q", q), ("k", k), ("v", v)))
+        return torch_attention(q, k, v, scale=scale)
+
+    with pytest.raises(AssertionError) as caught:
+        attest.check(forgets, **AUTOGRAD)
+    assert "backward.oracle" in violated(caught.value.result)
+
+
+def test_a_wrong_backward_pass_within_autograd_is_violated():
+    needs("torch")
+    import torch
+
+    class NoDelta(torch.autograd.Function):
+        @staticmethod
+        def forward(context, q, k, v, scale):
+            weights = torch.softmax(q @ k.transpose(-1, -2) * scale, -1)
+            context.save_for_backward(q, k, v, weights)
+            context.scale = scale
+            return weights @ v
+
+        @staticmethod
+        def backward(context, d_out):
+            q, k, v, weights = context.saved_tensors
+            ds = weights * (d_out @ v.transpose(-1, -2)) * context.scale
+            return ds @ k, ds.transpose(-1, -2) @ q, weights.transpose(-1, -2) @ d_out, None
+
+    with pytest.raises(AssertionError) as caught:
+        attest.check(lambda q, k, v, scale: NoDelta.apply(q, k, v, scale), **AUTOGRAD)
+    assert "backward.oracle" in violated(caught.value.result)
+    assert "backward.dv-sums-to-do" not in violated(caught.value.result)
+
+
+def test_autograd_of_what_answers_otherwise_every_time_is_nothing_to_judge():
+    needs("torch")
+    calls = []
+
+    def changes(q, k, v, scale=1.0):
+        calls.append(1)
+        return torch_attention(q, k, v, scale=scale) + len(calls)
+
+    with pytest.raises(AssertionError) as caught:
+        attest.check(changes, **AUTOGRAD)
+    assert caught.value.result.verdict == "inconclusive"
+    assert any("called again, the function answers otherwise" in of["reason"] for of in caught.value.result.records())
+
+
+def test_autograd_needs_a_function_that_it_can_follow():
+    needs("torch")
+    import torch
+
+    def leaves_it(q, k, v, scale=1.0):
+        return torch.from_numpy(Kernel().forward(*(x.detach().numpy() for x in (q, k, v)), scale=scale))
+
+    with pytest.raises(AssertionError, match='backward is "autograd", and none leads from the output'):
+        attest.check(leaves_it, **AUTOGRAD)
+
+
+FLUSHES = {"arithmetic": {"flushes_subnormals": True, "flushes_inputs": True}}
+
+
+def test_autograd_of_jax():
+    needs("jax")
+    import jax
+
+    # JAX compiles for each shape anew.
+    few = {**GRADIENTS, "dtypes": "f32", "cases": 12, "shape": [(1, 4, 2, 3, 5, 8)], "shapes_only": True,
+           "no_large": None, "backward": "autograd", "manifest": FLUSHES}  # fmt: skip
+
+    def right(q, k, v, scale=1.0):
+        return jax.nn.softmax(q @ k.swapaxes(-1, -2) * scale, -1) @ v
+
+    @jax.custom_vjp
+    def of_scores(q, k, v, scale):
+        return right(q, k, v, scale)
+
+    def saved(q, k, v, scale):
+        return right(q, k, v, scale), (q, k, v, scale)
+
+    def no_delta(saved, d_out):
+        q, k, v, scale = saved
+        weights = jax.nn.softmax(q @ k.swapaxes(-1, -2) * scale, -1)
+        ds = weights * (d_out @ v.swapaxes(-1, -2)) * scale
+        return ds @ k, ds.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ d_out, 0.0
+
+    of_scores.defvjp(saved, no_delta)
+
+    def wrong(q, k, v, scale=1.0):
+        return of_scores(q, k, v, scale)
+
+    assert attest.check(right, **few).verdict == "held"
+    assert attest.check(jax.nn.dot_product_attention, **{**few, "properties": "backward.dv-sums-to-do"}).verdict == "held"
+    with pytest.raises(AssertionError) as caught:
+        attest.check(wrong, **few)
+    assert "backward.oracle" in violated(caught.value.result)
+
+
+@pytest.mark.parametrize(
+    ("modules", "script", "dtype", "cases"),
+    [
+        (["torch"], "pytorch/sdpa_backends.py math --backward", "f64", 20),
+        (["torch"], "pytorch/sdpa_backends.py math --backward", "bf16", 20),
+        (["torch"], "pytorch/sdpa_backends.py flash --backward", "f32", 20),
+        (["jax"], "jax/jax_kernel.py --backward", "f32", 4),
+    ],
+)
+def test_gradients_of_frameworks_hold(tmp_path, modules, script, dtype, cases):
+    needs(*modules)
+    properties = ["--property", "backward.dv-sums-to-do", "--property", "backward.oracle"]
+    assert verdicts(tmp_path, adapter(*script.split()), *properties, "--dtype", dtype, cases=cases) == {dtype: "held"}
+
+
+def test_the_back_end_whose_gradients_are_served_says_what_it_lacks():
+    needs("torch")
+    run = subprocess.run(
+        [_check._program(), "check", "--kernel", adapter("pytorch/sdpa_backends.py", "math", "--backward", "--device", "cuda")],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 3 and "leave --device cuda out" in run.stderr
+
+
+def test_gradients_in_16_bits_are_added_up_in_16_bits_by_flash_on_a_cpu():
+    """As findings.md has it, without Attest: what 65535 rows add to the gradient of the one value is lost."""
+    needs("torch")
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (torch.zeros(1, 1, n, 1, dtype=torch.bfloat16, requires_grad=True) for n in (65536, 1, 1))
+    d_out = torch.full_like(q, 2.0**-17).detach()
+    d_out[0, 0, 0] = 1
+    found = []
+    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
+        with sdpa_kernel([backend]):
+            out = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+        found.append(torch.autograd.grad(out, v, d_out)[0].item())
+    assert found == [1.5, 1.0]
