@@ -44,6 +44,12 @@ Tensor rows_at(const Tensor& t, const std::vector<Place>& places) {
 /// What says something of each row and key of a case.
 constexpr std::array masks{Slot::mask, Slot::keep};
 
+/// What has a row for each query.
+constexpr std::array of_queries{Slot::q, Slot::d_out};
+bool is_of_queries(Slot slot) {
+  return std::ranges::find(of_queries, slot) != of_queries.end();
+}
+
 /// A mask that hides nothing and adds nothing, or drops nothing.
 Tensor idle_mask(DType dtype, const Shape& shape) {
   return mapped(Tensor(dtype, shape), [&](std::int64_t, double) { return dtype == DType::boolean ? 1.0 : 0.0; });
@@ -82,7 +88,8 @@ struct Joined {
 Case joined_case(const Case& c, const Joined& j, const std::vector<Sequence>& of) {
   Case one = c;
   drop_sequences(one);
-  one[Slot::q] = rows_at(c.q(), j.queries);
+  for (const Slot slot : of_queries)
+    if (c[slot].present()) one[slot] = rows_at(c[slot], j.queries);
   one[Slot::k] = rows_at(c.k(), j.keys);
   one[Slot::v] = rows_at(c.v(), j.keys);
   one[Slot::q_starts] = whole_numbers(j.q_starts);
@@ -161,8 +168,8 @@ Case padded(const Case& c) {
     const std::size_t bytes = static_cast<std::size_t>(shape[3]) * size_of(wide.dtype());
     for (std::int64_t s = 0; s < batch; ++s) {
       const Sequence& own = of[static_cast<std::size_t>(s)];
-      const std::int64_t first = slot == Slot::q ? own.first_query : own.first_key,
-                         count = slot == Slot::q ? own.queries : own.keys;
+      const std::int64_t first = is_of_queries(slot) ? own.first_query : own.first_key,
+                         count = is_of_queries(slot) ? own.queries : own.keys;
       for (std::int64_t h = 0; h < shape[1] && count > 0; ++h)
         std::memcpy(
             wide.bytes().data() + static_cast<std::size_t>((s * shape[1] + h) * rows) * bytes,
@@ -171,7 +178,9 @@ Case padded(const Case& c) {
     }
     batched[slot] = std::move(wide);
   };
-  spread(Slot::q, queries), spread(Slot::k, keys), spread(Slot::v, keys);
+  for (const Slot slot : of_queries)
+    if (c[slot].present()) spread(slot, queries);
+  spread(Slot::k, keys), spread(Slot::v, keys);
   batched[Slot::q_lengths] = whole_numbers(q_lengths);
   batched[Slot::kv_lengths] = whole_numbers(kv_lengths);
   for (const Slot slot : masks) {
@@ -234,8 +243,8 @@ Tensor changed_rows(const Case& c, Slot slot, Whose whose, std::int64_t s,
   std::vector<bool> changes(static_cast<std::size_t>(shape[0] * shape[2]), whose == Whose::nobody);
   for (std::int64_t other = 0; other < sequence_count(c); ++other) {
     const Sequence own = sequence_of(c, other);
-    const std::int64_t first = slot == Slot::q ? own.first_query : own.first_key,
-                       count = slot == Slot::q ? own.queries : own.keys;
+    const std::int64_t first = is_of_queries(slot) ? own.first_query : own.first_key,
+                       count = is_of_queries(slot) ? own.queries : own.keys;
     for (std::int64_t row = first; row < first + count; ++row)
       changes[static_cast<std::size_t>(own.entry * shape[2] + row)] = whose == Whose::others && other != s;
   }
