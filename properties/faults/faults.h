@@ -84,6 +84,7 @@ struct ControlKernel {
   std::string_view name;     ///< without "control:"
   std::string_view summary;  ///< one line
   Make make;
+  std::optional<BackwardForm> backward = {};  ///< its backward pass, where it has one
 };
 [[nodiscard]] std::span<const ControlKernel> controls();
 

@@ -329,8 +329,13 @@ class PlantedBackward final : public TiledBackward<Format> {
 
   // Behind the loop
 
-  [[nodiscard]] Real factor_of_queries() const override { return is("dq-not-scaled") ? Real{1} : scale_; }
-  [[nodiscard]] Real factor_of_keys() const override { return is("dk-scaled-twice") ? scale_ * scale_ : scale_; }
+  [[nodiscard]] Real factor_of_queries() const override {
+    return is("dq-not-scaled") ? Real{1} : Base::factor_of_queries();
+  }
+  [[nodiscard]] Real factor_of_keys() const override {
+    const Real factor = Base::factor_of_queries();
+    return is("dk-scaled-twice") ? scale_ * factor : factor;
+  }
   [[nodiscard]] Real factor_of_values() const override {
     return is("dv-without-the-factor-of-dropout") ? Real{1} : Base::factor_of_values();
   }

@@ -111,9 +111,10 @@ std::vector<KernelEntry> control_kernels() {
   for (const ControlKernel& control : controls()) {
     const std::string id = "control:" + std::string(control.name);
     entries.push_back({id, std::string(control.summary), [&control, id] {
-                         return kernel_of(
-                             id, manifest_of(control.name, control.make, Slip(), dtypes_of(control.make), true),
-                             control.make, Slip());
+                         return kernel_of(id,
+                                          manifest_of(control.name, control.make, Slip(), dtypes_of(control.make), true,
+                                                      control.backward),
+                                          control.make, Slip(), control.backward);
                        }});
   }
   return entries;
