@@ -166,14 +166,15 @@ TEST(OtherRules, AcceptTheExactAnswerAndNoNaN) {
 TEST(OtherRules, HaveTheTolerancesTheyState) {
   const Yardstick yardstick(two_rows(DType::f32));
   const auto rejects = [&](double error) { return yardstick.rejecting(answer(DType::f32, 2 + error, 1)); };
-  // allclose 3.6e-6 + 1e-5 at 2; five-times and two-times 1e-5; mean-square sqrt(5e-4 * 5) = 0.05.
-  EXPECT_EQ(rejects(0x1p-17).to_string(), "0000000");  // 7.6e-6
-  EXPECT_EQ(rejects(1.1e-5).to_string(), "0000110");   // allclose allows 1.26e-5
-  EXPECT_EQ(rejects(1.5e-5).to_string(), "0000111");
-  EXPECT_EQ(rejects(1.5e-3).to_string(), "0010111");  // relative allows 2e-3
-  EXPECT_EQ(rejects(2.5e-3).to_string(), "1010111");
-  EXPECT_EQ(rejects(0.03).to_string(), "1110111");
-  EXPECT_EQ(rejects(0.06).to_string(), "1111111");
+  // allclose 3.6e-6 + 1e-5 at 2; five-times and two-times 1e-5; mean-square sqrt(5e-4 * 5) = 0.05; twice-f32 nothing,
+  // as f32 has this answer exactly.
+  EXPECT_EQ(rejects(0x1p-17).to_string(), "10000000");  // 7.6e-6
+  EXPECT_EQ(rejects(1.1e-5).to_string(), "10000110");   // allclose allows 1.26e-5
+  EXPECT_EQ(rejects(1.5e-5).to_string(), "10000111");
+  EXPECT_EQ(rejects(1.5e-3).to_string(), "10010111");  // relative allows 2e-3
+  EXPECT_EQ(rejects(2.5e-3).to_string(), "11010111");
+  EXPECT_EQ(rejects(0.03).to_string(), "11110111");
+  EXPECT_EQ(rejects(0.06).to_string(), "11111111");
 }
 
 TEST(OtherRules, SayNothingOfRowsWithoutKeys) {
@@ -192,6 +193,92 @@ TEST(OtherRules, MeasureByThePlainFormulaInTheDtype) {
   // Exactly 1.00390625, which rounds to 1 in bf16: an error of 0.0039, so 0.0195 is allowed, and not 0.02.
   EXPECT_FALSE(yardstick.rejecting(answer(DType::bf16, 1.0078125 + 0.0078125, 1))[1]);
   EXPECT_TRUE(yardstick.rejecting(answer(DType::bf16, 1.03125, 1))[1]);
+}
+
+/// Cases that ask for gradients, of every variant that backward passes have.
+std::vector<Case> with_gradients(DType dtype, std::int64_t cases) {
+  std::vector<Case> all;
+  for (std::int64_t k = 0; k < cases; ++k) all.push_back(generate(property_named("backward.oracle-dq"), dtype, 1, k));
+  return all;
+}
+/// The core's, in double.
+std::array<Values, gradient_count> right_gradients(Kernel& core, const Case& c) {
+  Reply forward = core.run(forward_of(c), c.dtype(), /*want_lse=*/true);
+  if (forward.status != CallStatus::ok) return {};
+  return core.backward(c, {forward.out.tensor(), forward.lse.tensor()}, c.dtype()).gradients;
+}
+
+// A formula that differed from the definition in a cap, a sink, a mask or a group would reject what is right.
+TEST(OtherRules, AcceptTheGradientsOfTheDefinition) {
+  const auto core = registered("core:double");
+  std::int64_t judged = 0, rejected = 0, capped = 0, dropped = 0, sinks = 0, grouped = 0, lengths = 0, slopes = 0;
+  for (const Case& c : with_gradients(DType::f64, 500)) {
+    const std::array<Values, gradient_count> right = right_gradients(*core, c);
+    const GradientYardstick yardstick(c);
+    if (!right[0].present() || !yardstick.says_something()) continue;
+    ++judged;
+    const RuleSet rejecting = yardstick.rejecting(right);
+    rejected += rejecting[0] ? 1 : 0;
+    capped += c.softcap > 0, dropped += c.dropout_p > 0, sinks += c[Slot::sink].present();
+    grouped += c.k().shape()[1] < heads_of(c), lengths += c[Slot::kv_lengths].present();
+    slopes += c[Slot::alibi_slopes].present();
+  }
+  EXPECT_GT(judged, 400);
+  for (const std::int64_t of : {capped, dropped, sinks, grouped, lengths, slopes}) EXPECT_GT(of, 3);
+  EXPECT_LE(rejected, judged / 20) << "of numbers that double itself does not hold to its tolerance of 1e-7";
+}
+
+TEST(OtherRules, RejectGradientsThatAreWrong) {
+  const auto core = registered("core:float");
+  std::int64_t right_rejected = 0, judged = 0;
+  for (const Case& c : with_gradients(DType::f32, 60)) {
+    std::array<Values, gradient_count> found = right_gradients(*core, c);
+    const GradientYardstick yardstick(c);
+    if (!found[0].present() || !yardstick.says_something()) continue;
+    ++judged;
+    right_rejected += yardstick.rejecting(found)[2] ? 1 : 0;
+    for (const Gradient one : every_gradient) {
+      Tensor& t = found[static_cast<std::size_t>(one)].tensor();
+      const Tensor right = t;
+      for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, nan);
+      const bool speaks_of_it = yardstick.rejecting(found).any();
+      if (one == Gradient::v && t.elements() > 0) EXPECT_TRUE(yardstick.rejecting(found).all() || !speaks_of_it);
+      t = right;
+    }
+  }
+  EXPECT_GT(judged, 40);
+  EXPECT_LE(right_rejected, judged / 4);
+}
+
+TEST(OtherRules, OfGradientsHaveTheTolerancesTheyState) {
+  // One key: dv is g, 2 here, and dq and dk are 0; all three formulas have them exactly.
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::d_out})
+    c[slot] = Tensor(DType::f32, {1, 1, 1, 1}, std::array{slot == Slot::d_out ? 2.0 : 1.0});
+  const GradientYardstick yardstick(c);
+  const auto rejects = [&](double dq, double dv) {
+    const auto number = [](double x) { return Values(Tensor(DType::f32, {1, 1, 1, 1}, std::array{x})); };
+    return yardstick.rejecting({number(dq), number(0), number(dv)}).to_string();
+  };
+  EXPECT_EQ(rejects(0, 2), "00000000");
+  EXPECT_EQ(rejects(0, 2 + 1.1e-5), "10000110");
+  EXPECT_EQ(rejects(0, 2.06), "11111111");
+  EXPECT_EQ(rejects(1.5e-5, 2), "11001111") << "relative to 0, and no row but this to be the mean of";
+  EXPECT_EQ(rejects(nan, 2), "11111111");
+}
+
+TEST(Audit, AsksTheRulesOfGradientsToo) {
+  AuditPlan plan;
+  plan.faults = {fault("delta-unwritten"), fault("dk-dv-without-the-last-query")};
+  plan.controls = {control("tiles-of-64")};
+  plan.cases = 4000;
+  plan.control_cases = 1000;
+  const AuditResult result = run(plan);
+  EXPECT_TRUE(result.passed());
+  for (const AuditedKernel& one : result.of_faults) {
+    EXPECT_TRUE(one.caught.contains("backward.given")) << one.name;
+    for (const std::size_t rule : {0U, 2U, 7U}) EXPECT_TRUE(one.told_apart[rule]) << one.name << " " << rule;
+  }
 }
 
 /// A row of ordinary cases whose right answers need that atol beside any rtol.
