@@ -446,7 +446,9 @@ int replay_case(const ReplayOptions& options) {
   const bool shows_worst = verdict.outcome == Outcome::held && verdict.errors && verdict.element >= 0;
   std::string ended;
   std::vector<JudgedOutput> outputs;
-  if (whole && c.operation == Operation::attention && ((violated && at_load.empty()) || shows_worst))
+  // Of a gradient the reason says it all.
+  const bool has_elements = c.operation == Operation::attention && !asks_for_gradients(c);
+  if (whole && has_elements && ((violated && at_load.empty()) || shows_worst))
     outputs = outputs_of(property, kernel, c, ended);
   print_measures(verdict, outputs, kernel.manifest());
   if (!ended.empty()) fmt::print("the kernel's call ended as {}\n", one_line(ended));
@@ -462,6 +464,9 @@ int replay_case(const ReplayOptions& options) {
     fmt::print("{}",
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
   if (options.script.given()) {
+    refuse_if(asks_for_gradients(c),
+              "--script: the finding is about gradients, and a script calls the forward pass alone; "
+              "the case file itself says what is wrong with them");
     refuse_if(!at_load.empty(), "--script: the finding is about the loading of the kernel, and a script calls it");
     options.script.write(c, property, verdict, kernel, repetition, file);
   } else if (violated && !repetition && !outputs.empty() && worst_of(outputs)->utilisation > 1) {

@@ -78,8 +78,22 @@ std::string what_of(const Summary& summary, const Cause& cause, const FindingRec
   return std::string(words_of(violation));
 }
 
+/// Whether the same formulas at the output and log-sum-exp that the forward pass returned say that gradients are wrong.
+std::string pass_of(const Summary& summary, const Cause& cause) {
+  const auto of_gradient = [](const std::string& property) { return property.starts_with("backward.oracle-"); };
+  if (std::ranges::none_of(cause.properties, of_gradient)) return {};
+  for (const KernelSummary& kernel : summary.kernels) {
+    if (kernel.id != cause.kernel || std::ranges::find(cause.dtypes, kernel.dtype) == cause.dtypes.end()) continue;
+    for (const PropertySummary& property : kernel.properties)
+      if (property.name == "backward.given" && property.tally.violated > 0)
+        return "the backward pass: at the out and lse that the kernel itself returned it is wrong, too";
+  }
+  return {};
+}
+
 /// What explains the numbers of its kernel, where no reading of the problem does.
 std::string why_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
+  if (std::string pass = pass_of(summary, cause); !pass.empty()) return pass;
   if (example == nullptr || !cause.misreadings.empty() || !is_of_numbers(example->verdict.violation)) return {};
   for (const KernelSummary& kernel : summary.kernels) {
     if (kernel.id != cause.kernel || std::ranges::find(cause.dtypes, kernel.dtype) == cause.dtypes.end()) continue;

@@ -33,30 +33,51 @@ struct RowInputs {
   const double* k;
   const double* v;
   const std::vector<std::int64_t>& seen;
-  const std::vector<double>& bias;  ///< of those seen
+  const std::vector<double>& bias;     ///< of those seen
+  const std::vector<double>& applied;  ///< of those seen: what a weight is multiplied by, where some are dropped
   std::int64_t dk, dv;
-  double scale;
-  bool pre_scale;
+  double scale, softcap, sink;
+  bool pre_scale, drops;
 };
+
+/// Does the plain formula have every variant of the problem? It has no factors, no caches, and no mask of dropout that
+/// is the kernel's own.
+bool has_plain_formula(const Case& c) {
+  if (draws_own_dropout(c)) return false;
+  const auto lacks = [](const Variant& variant) {
+    constexpr std::array without{descale_variant.name, paged_variant.name, append_variant.name,
+                                 cache_index_variant.name};
+    return std::ranges::find(without, variant.name) != without.end();
+  };
+  return std::ranges::none_of(variants_of(c), lacks);
+}
 
 /// The formula on Real, `round` after each operation on a tensor.
 template <class Real, class Round>
 void plain_row(const RowInputs& row, Round round, double* out) {
   std::vector<Real> s(row.seen.size());
-  Real maximum = -std::numeric_limits<Real>::infinity(), sum = 0;
+  const Real cap = static_cast<Real>(row.softcap), sink = static_cast<Real>(row.sink);
+  Real maximum = sink, sum = 0;
   for (std::size_t n = 0; n < s.size(); ++n) {
     const double* key = row.k + row.seen[n] * row.dk;
     Real product = 0;
     for (std::int64_t c = 0; c < row.dk; ++c) product += static_cast<Real>(row.q[c]) * static_cast<Real>(key[c]);
     const Real scale = static_cast<Real>(row.scale), bias = static_cast<Real>(row.bias[n]);
-    s[n] = row.pre_scale ? round(scale * round(round(product) + bias)) : round(round(scale * round(product)) + bias);
+    s[n] = round(scale * (row.pre_scale ? round(round(product) + bias) : round(product)));
+    if (cap > 0) s[n] = round(cap * round(std::tanh(round(s[n] / cap))));
+    if (!row.pre_scale) s[n] = round(s[n] + bias);
     maximum = std::max(maximum, s[n]);
   }
   for (Real& x : s) sum += x = std::exp(x - maximum);
+  if (sink > -std::numeric_limits<Real>::infinity()) sum += std::exp(sink - maximum);
+  for (std::size_t n = 0; n < s.size(); ++n) {
+    s[n] = round(s[n] / sum);
+    if (row.drops) s[n] = round(s[n] * static_cast<Real>(row.applied[n]));
+  }
   for (std::int64_t c = 0; c < row.dv; ++c) {
     Real total = 0;
     for (std::size_t n = 0; n < s.size(); ++n)
-      total += round(s[n] / sum) * static_cast<Real>(row.v[row.seen[n] * row.dv + c]);
+      if (!row.drops || row.applied[n] != 0) total += s[n] * static_cast<Real>(row.v[row.seen[n] * row.dv + c]);
     out[c] = static_cast<double>(round(total));
   }
 }
@@ -215,19 +236,21 @@ bool Compared::says_something() const {
 }
 
 Yardstick::Yardstick(const Case& c) : dtype_(c.dtype()) {
+  if (!has_plain_formula(c)) return;
   const Shape shape = c.out_shape(), &kv = c.k().shape();
   const std::int64_t batch = shape[0], heads = shape[1], M = shape[2], dv = shape[3], N = kv[2], dk = kv[3];
   const std::vector<double> q = c.q().to_doubles(), k = c.k().to_doubles(), v = c.v().to_doubles();
   compared_ = Compared(static_cast<std::size_t>(shape.elements()));
   std::vector<std::int64_t> seen;
-  std::vector<double> bias;
+  std::vector<double> bias, applied;
   for (std::int64_t row = 0; row < batch * heads * M; ++row) {
     const std::int64_t b = row / M / heads, h = row / M % heads, i = row % M;
-    seen.clear(), bias.clear();
+    seen.clear(), bias.clear(), applied.clear();
     for (std::int64_t j = 0; j < N; ++j) {
       if (hidden(c, b, h, i, j)) continue;
       seen.push_back(j);
       bias.push_back(bias_of(c, b, h, i, j));
+      applied.push_back(keeps(c, b, h, i, j) ? 1 / (1 - c.dropout_p) : 0);
     }
     if (seen.empty()) continue;
     const std::int64_t head = b * kv[1] + kv_head_of(c, h);
@@ -236,10 +259,14 @@ Yardstick::Yardstick(const Case& c) : dtype_(c.dtype()) {
                            v.data() + head * N * dv,
                            seen,
                            bias,
+                           applied,
                            dk,
                            dv,
                            c.scale,
-                           c.mask_convention == MaskConvention::pre_scale};
+                           c.softcap,
+                           c[Slot::sink].present() ? c[Slot::sink][h] : -std::numeric_limits<double>::infinity(),
+                           convention_of(c) == MaskConvention::pre_scale,
+                           c.dropout_p > 0};
     const auto at = static_cast<std::size_t>(row * dv);
     plain_row<double>(inputs, [](double x) { return x; }, &compared_.exact[at]);
     plain_row<float>(inputs, [](float x) { return x; }, &compared_.single[at]);

@@ -73,8 +73,9 @@ shape, and those of these that it has parameters for:
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
 the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. "operations", "lse" and, in "backward",
 "uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
-the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside gradients: of a function without want_lse this
-file computes one itself, from the definition in float64, of which no verdict says anything about the function.
+the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside
+gradients: of a function without want_lse this file computes one itself, from the definition in float64, of which no verdict
+says anything about the function.
 
 multihead= names a function of q, k, v [batch, length, channels], w_q, w_k, w_v by position, and by name heads, b_q,
 b_k, b_v, w_o, b_o, bias_k, bias_v (None: absent), mask, scale, causal, mask_convention. Weights multiply as in X*W.
@@ -151,8 +152,8 @@ _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in a
 _GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}  # and of what
 # What the backward pass of an attention function may take beside all that this takes.
 _OF_BACKWARD = ("d_out", "out", "lse")
-# Variants of which a backward pass may be asked for.
-_WITH_GRADIENTS = ("window", "chunk")
+# Variants that _log_sum_exp knows.
+_IN_LSE = ("window", "chunk", "softcap", "sink", "dropout")
 _TENSORS = {
     "attention": ("q", "k", "v", "mask"),
     "attention_backward": ("q", "k", "v", "mask", *_OF_BACKWARD),
@@ -557,16 +558,19 @@ class _Torch:
 
 _SCORES_AT_ONCE = 1 << 20
 # The arguments of _log_sum_exp that are numbers and words.
-_LSE_WORDS = ("scale", "causal", "mask_convention", "window_left", "window_right", "attention_chunk", "alignment")
+_LSE_WORDS = ("scale", "causal", "mask_convention", "window_left", "window_right", "attention_chunk", "alignment",
+              "softcap")  # fmt: skip
 
 
 def _log_sum_exp(q, k, mask=None, scale=1.0, causal="none", mask_convention="post-scale", window_left=-1, window_right=-1,
-                 attention_chunk=0, alignment=None):  # fmt: skip
-    """That of the definition, in float64, of arrays of float64 and a mask of these or of truth values."""
+                 attention_chunk=0, alignment=None, softcap=0.0, sink=None):  # fmt: skip
+    """That of the definition, in float64, of arrays of float64 and a mask of these or of truth values; dropout has no part
+    in it."""
     import numpy
 
     (batch, heads, queries, _), (_, groups, keys, _) = q.shape, k.shape
-    lse = numpy.full((batch, heads, queries), -numpy.inf)
+    sinks = numpy.full(heads, -numpy.inf) if sink is None else sink
+    lse = numpy.repeat(sinks[None, :, None], queries, axis=2).repeat(batch, axis=0)
     if keys == 0:
         return lse
     from_last = (alignment if causal == "none" else causal) == "bottom-right"
@@ -580,6 +584,7 @@ def _log_sum_exp(q, k, mask=None, scale=1.0, causal="none", mask_convention="pos
             biased = None if mask is None else mask[b if mask.shape[0] > 1 else 0, h if mask.shape[1] > 1 else 0, rows]
             adds = biased is not None and biased.dtype != bool
             scores = scale * (scores + biased) if adds and mask_convention == "pre-scale" else scale * scores
+            scores = softcap * numpy.tanh(scores / softcap) if softcap else scores
             scores = scores + biased if adds and mask_convention == "post-scale" else scores
             hidden = (j > position) if causal != "none" else numpy.zeros(scores.shape, bool)
             if biased is not None:
@@ -591,9 +596,10 @@ def _log_sum_exp(q, k, mask=None, scale=1.0, causal="none", mask_convention="pos
             if attention_chunk:  # rounded down, so that a row before the keys is in a chunk without any
                 hidden = hidden | (position // attention_chunk != j // attention_chunk)
             scores = numpy.where(hidden, -numpy.inf, scores)
-            most = scores.max(axis=-1)
+            most = numpy.maximum(scores.max(axis=-1), sinks[h])
             offset = numpy.where(numpy.isfinite(most), most, 0)
-            lse[b, h, rows] = offset + numpy.log(numpy.exp(scores - offset[:, None]).sum(axis=-1))
+            weights = numpy.exp(scores - offset[:, None]).sum(axis=-1) + numpy.exp(sinks[h] - offset)
+            lse[b, h, rows] = offset + numpy.log(weights)
     return lse
 
 
@@ -621,6 +627,11 @@ def _backward_completed(terms, attention, backward):
     terms.setdefault("uses", uses)
     terms.setdefault("weights", "lse" if "lse" in terms["uses"] else "stored")
     return terms
+
+
+def _has_lse(name, terms):
+    """Whether the log-sum-exp of a function that returns none is known beside this variant."""
+    return name in _IN_LSE and terms.get("lse") != "without"
 
 
 def _completed(manifest, attention, multihead, backward=None):
@@ -670,7 +681,7 @@ def _completed(manifest, attention, multihead, backward=None):
             manifest.setdefault("variants", served)
     if backward is not None and not _has(attention, "want_lse"):
         manifest["variants"] = {
-            name: terms if name in _WITH_GRADIENTS else {**terms, "excludes": [*terms.get("excludes", ()), "lse"]}
+            name: terms if _has_lse(name, terms) else {**terms, "excludes": [*terms.get("excludes", ()), "lse"]}
             for name, terms in manifest.get("variants", {}).items()
         }
     return manifest
@@ -811,10 +822,12 @@ class Server:
     def lse_of(self, metadata, tensors):
         """Of a function that returns none."""
         words = {name: _number_or_word(metadata[name]) for name in _LSE_WORDS if name in metadata}
-        q, k, mask = (tensors.get(name) for name in ("q", "k", "mask"))
+        q, k, mask, sink = (tensors.get(name) for name in ("q", "k", "mask", "sink"))
         if mask is not None:
             boolean = str(mask.dtype).endswith("bool")
             mask = self.framework.in_double(mask).astype(bool) if boolean else self.framework.in_double(mask)
+        if sink is not None:
+            words["sink"] = self.framework.in_double(sink)
         lse = _log_sum_exp(self.framework.in_double(q), self.framework.in_double(k), mask, **words)
         return self.framework.of_double(lse)
 

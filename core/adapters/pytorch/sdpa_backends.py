@@ -14,9 +14,9 @@ for beside gradients is flash's own, that of the operator which scaled_dot_produ
 attest_adapter.py computes one from the definition: what is said of it is not said of PyTorch.
 
 Written from the documentation of PyTorch 2.5; the project has run math and flash with PyTorch 2.13 on a CPU, and none on a
-GPU. What a back end does not take (a mask, a head size, a dtype) it says itself: such a case is skipped with PyTorch's reason. Tensors are
-copied to the device for each call and back from it, which waits for the kernel: an asynchronous error belongs to the call
-that made it. After an error of the device the process ends and Attest starts another.
+GPU. What a back end does not take (a mask, a head size, a dtype) it says itself: such a case is skipped with PyTorch's
+reason. Tensors are copied to the device for each call and back from it, which waits for the kernel: an asynchronous error
+belongs to the call that made it. After an error of the device the process ends and Attest starts another.
 """
 
 import argparse

@@ -101,19 +101,20 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   const Problem& c = task.c;
   const Excuse excuse =
       evaluate_double(head_, std::span(&i, 1), profile_, task.options.ignores_dead_values, true, row_);
-  if (excuse != Excuse::none) return excuse;
-  keys_ = row_.n - (row_.has_sink ? 1 : 0);
-  adds_ = adds_ || head_.bias, hides_ = hides_ || keys_ < head_.keys;
-  if (keys_ == 0) return Excuse::none;
-  const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
-  if (!terms.in_domain || terms.capped) return Excuse::overflow;
-
+  if (excuse != Excuse::none && excuse != Excuse::fully_masked) return excuse;
   const std::int64_t dv = head_.dv;
   const std::int64_t at = (s.entry * c.q().shape()[1] + first_head_ + h) * c.q().shape()[2] + s.first_query + i;
   fit(g_, 2 * dv);
   double* const out = g_.data() + dv;
   decode_range(task.given.d_out, at * dv, dv, g_.data());
   decode_range(task.given.out, at * dv, dv, out);
+  keys_ = row_.n - (row_.has_sink ? 1 : 0);
+  if (!task.options.ignores_dead_values && !unseen_values_harmless(out)) return Excuse::overflow;
+  if (excuse != Excuse::none) return excuse;
+  adds_ = adds_ || head_.bias, hides_ = hides_ || keys_ < head_.keys;
+  if (keys_ == 0) return Excuse::none;
+  const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
+  if (!terms.in_domain || terms.capped) return Excuse::overflow;
   const double of_lse = task.given.d_lse.present() ? task.given.d_lse[at] : 0, given_lse = task.given.lse[at];
   if (!all_finite(g_.data(), 2 * dv) || !std::isfinite(of_lse) || !std::isfinite(given_lse)) return Excuse::not_finite;
   take_weights(task, given_lse);
@@ -125,6 +126,35 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   add_to_query(slot);
   add_to_keys();
   return Excuse::none;
+}
+
+/// May the kernel come to grief over a value that the row does not see, or drops? Its weight is 0, and what that is
+/// multiplied by, dP - D, may be infinite.
+bool GroupPass::unseen_values_harmless(const double* out) const {
+  const std::int64_t dv = head_.dv;
+  const bool whole = keys_ == head_.keys && !head_.keep;
+  if (whole) return true;
+  const double grown = head_.gain.high * (1 + pw(kernel_.u_s, static_cast<double>(dv) + 1)) * (1 + 0x1p-10);
+  double of_out = 0, most = 0;
+  for (std::int64_t c = 0; c < dv; ++c) {
+    const auto e = static_cast<std::size_t>(c);
+    if (std::isfinite(out[c])) of_out += std::fabs(g_[e] * out[c]);
+    most += std::fabs(g_[e]) * std::max(std::fabs(head_.low[e]), std::fabs(head_.high[e]));
+  }
+  if (grown * (of_out + 2 * most) <= kernel_.H_dot) return true;
+  double of_seen = 0, of_unseen = 0;
+  for (std::int64_t j = 0, next = 0; j < head_.keys; ++j) {
+    const bool seen = next < keys_ && row_.key_at(next) == j,
+               kept = seen && (!row_.keys.index || row_.keys.index[next] == j);
+    double size = 0;
+    for (std::int64_t c = 0; c < dv; ++c)
+      size += std::fabs(g_[static_cast<std::size_t>(c)] * head_.v[static_cast<std::size_t>(j * head_.stride + c)]);
+    if (kept) of_seen = std::max(of_seen, size);
+    if (!kept && !(size <= of_unseen)) of_unseen = size;
+    if (seen) ++next;
+  }
+  // A comparison that NaN fails.
+  return grown * (of_out + of_seen + of_unseen) <= kernel_.H_dot;
 }
 
 /// P of each key and how far it may be off, as an exponent.

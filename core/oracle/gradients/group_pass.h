@@ -57,6 +57,7 @@ class GroupPass {
   void take_slopes();
   [[nodiscard]] bool take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
                                  double of_lse);
+  [[nodiscard]] bool unseen_values_harmless(const double* out) const;
   void add_to_query(std::int64_t slot);
   void add_to_keys();
   [[nodiscard]] ElementBound finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,

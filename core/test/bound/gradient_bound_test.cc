@@ -137,6 +137,35 @@ TEST(GradientBoundTerms, ADifferenceThatMayOverflowIsOutsideOfTheDomain) {
   }
 }
 
+// The weight of what a row does not see is 0, which a kernel may multiply by an infinite dP - D. Rows without a key are
+// excused as such.
+TEST(GradientBoundTerms, AnUnseenValueWhoseProductMayOverflowIsOutsideOfTheDomain) {
+  const BackwardEmulation kernel = kernel_named("f32.backward");
+  const auto excused = [&](double value, std::vector<double> seen, bool drops, bool ignores) {
+    BackwardCase of;
+    of.c.tensors[0] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+    of.c.tensors[1] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{0, 0});
+    of.c.tensors[2] = Tensor(DType::f32, {1, 1, 2, 1}, std::vector<double>{1, value});
+    of.c[drops ? Slot::keep : Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 2}, seen);
+    of.c.dropout_p = drops ? 0.5 : 0;
+    of.d_out = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{0x1p100});
+    GradientOptions options;
+    options.ignores_dead_values = ignores;
+    GradientCount count;
+    check_gradients(kernel, of, options, "by hand", count);
+    EXPECT_EQ(count.violations, 0) << count.first_violation;
+    return count.excused;
+  };
+  for (const bool drops : {false, true}) {
+    EXPECT_EQ(excused(0x1p30, {1, 0}, drops, false), 5) << drops;
+    EXPECT_EQ(excused(0x1p30, {1, 0}, drops, true), 0) << drops;
+    EXPECT_EQ(excused(0x1p20, {1, 0}, drops, false), 0) << drops;
+  }
+  EXPECT_EQ(excused(0x1p30, {0, 0}, false, false), 5);
+  EXPECT_EQ(excused(0x1p30, {0, 0}, false, true), 1);
+  EXPECT_EQ(excused(0x1p20, {0, 0}, false, false), 1);
+}
+
 /// A mistake, and the share of checks of a kernel that show it, at the least.
 struct Mistake {
   std::string name;

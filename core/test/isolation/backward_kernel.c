@@ -1,5 +1,5 @@
-/* A kernel with a backward pass, in C99 and in f64: grouped queries and causal forms, weights formed again from the
-   log-sum-exp, D from the output. WRONG names the one thing that a build of it does wrong. */
+/* A kernel with a backward pass, in C99 and in f64: grouped queries, causal forms and caps, weights formed again from
+   the log-sum-exp, D from the output. WRONG names the one thing that a build of it does wrong. */
 #include <attest/kernel.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,11 +11,12 @@
 #define LEAVES_DK_UNWRITTEN 4
 #define WRITES_TO_LSE 5
 #define ADDS_TO_DV 6
+#define WITHOUT_THE_CAPS_SLOPE 7
 
 const char* attest_kernel_manifest(void) {
   return "{\"name\": \"backward\", \"dtypes\": [\"f64\"], \"operations\": [\"attention\", \"attention_backward\"],"
          " \"lse\": true, \"masks\": [], \"causal\": [\"top-left\", \"bottom-right\"], \"grouped_query\": true,"
-         " \"fully_masked_row\": \"zero\", \"thread_safe\": true,"
+         " \"fully_masked_row\": \"zero\", \"thread_safe\": true, \"variants\": {\"softcap\": {}},"
          " \"backward\": {\"masked_row\": \"zero\", \"weights\": \"lse\", \"delta\": \"out\","
          " \"claims\": [\"deterministic\"]}}";
 }
@@ -30,6 +31,13 @@ static double dot(const double* a, const double* b, int64_t n) {
   return sum;
 }
 
+/* Scaled and, where there is a cap, capped. */
+static double score(const attest_problem* p, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const int64_t group = p->q.shape[1] / p->k.shape[1];
+  const double s = p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, h / group, j, 0), p->q.shape[3]);
+  return p->softcap > 0 ? p->softcap * tanh(s / p->softcap) : s;
+}
+
 /* So many keys, the first ones, does row i see. */
 static int64_t sees(const attest_problem* p, int64_t i) {
   const int64_t keys = p->k.shape[2], rows = p->q.shape[2];
@@ -40,7 +48,7 @@ static int64_t sees(const attest_problem* p, int64_t i) {
 }
 
 int attest_kernel_attention(const attest_problem* p, attest_result* r, char* message, size_t message_size) {
-  const int64_t group = p->q.shape[1] / p->k.shape[1], dk = p->q.shape[3], dv = p->v.shape[3];
+  const int64_t group = p->q.shape[1] / p->k.shape[1], dv = p->v.shape[3];
   (void)message, (void)message_size;
   for (int64_t b = 0; b < p->q.shape[0]; ++b)
     for (int64_t h = 0; h < p->q.shape[1]; ++h)
@@ -48,13 +56,12 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
         const int64_t n = sees(p, i);
         double top = -INFINITY, sum = 0;
         for (int64_t j = 0; j < n; ++j) {
-          const double s = p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, h / group, j, 0), dk);
+          const double s = score(p, b, h, i, j);
           top = s > top ? s : top;
         }
         for (int64_t c = 0; c < dv; ++c) *at(&r->out, b, h, i, c) = 0;
         for (int64_t j = 0; j < n; ++j) {
-          const double s = p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, h / group, j, 0), dk);
-          const double w = exp(s - top);
+          const double w = exp(score(p, b, h, i, j) - top);
           sum += w;
           for (int64_t c = 0; c < dv; ++c) *at(&r->out, b, h, i, c) += w * *at(&p->v, b, h / group, j, c);
         }
@@ -88,8 +95,9 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
         const double scale = WRONG == SCALES_TWICE ? p->scale * p->scale : p->scale;
         for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) = 0;
         for (int64_t j = 0; j < n; ++j) {
-          const double w = exp(p->scale * dot(at(&p->q, b, h, i, 0), at(&p->k, b, kv, j, 0), dk) - lse);
-          const double ds = w * (dot(go, at(&p->v, b, kv, j, 0), dv) - delta) * scale;
+          const double s = score(p, b, h, i, j), w = exp(s - lse), y = p->softcap > 0 ? s / p->softcap : 0;
+          const double slope = WRONG == WITHOUT_THE_CAPS_SLOPE ? 1 : 1 - y * y;
+          const double ds = w * (dot(go, at(&p->v, b, kv, j, 0), dv) - delta) * slope * scale;
           for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) += ds * *at(&p->k, b, kv, j, c);
           if (WRONG == LAST_HEAD_OF_GROUP && h % group != group - 1) continue;
           for (int64_t c = 0; c < dk; ++c) *at(&g->dk, b, kv, j, c) += ds * *at(&p->q, b, h, i, c);

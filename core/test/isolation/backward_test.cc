@@ -90,7 +90,7 @@ TEST(Backward, OfAProgram) {
 }
 
 TEST(Backward, WhatIsWrongIsViolated) {
-  const Case c = backward_case(4, 2, Causal::none, 7);
+  Case c = backward_case(4, 2, Causal::none, 7);
   const auto outcome = [&](const std::string& name) {
     const auto kernel = open_kernel(backward_library(name));
     return outcomes_of(*kernel, c);
@@ -104,6 +104,11 @@ TEST(Backward, WhatIsWrongIsViolated) {
   EXPECT_EQ(violated(outcome("forgets_delta")), "dqdk");
   EXPECT_EQ(violated(outcome("last_head_of_group")), "dkdv");
   EXPECT_EQ(violated(outcome("scales_twice")), "dqdk");
+  EXPECT_EQ(violated(outcome("without_the_caps_slope")), "");
+  c.softcap = 2;
+  EXPECT_EQ(violated(outcome("right")), "");
+  EXPECT_EQ(violated(outcome("without_the_caps_slope")), "dqdk");
+  c.softcap = 0;
   // What is added to is no number, whatever was there.
   const Outcomes added = outcome("adds_to_dv");
   EXPECT_TRUE(added.reply.status == CallStatus::failed || violated(added) == "dv") << added.reply.message;

@@ -9,6 +9,7 @@ from test_frameworks import adapter, needs, verdicts
 import attest
 from attest import _check
 
+ORACLES = {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv"}
 GRADIENTS = {"dtypes": ["f64", "f32"], "properties": "backward.*", "no_large": True, "cases": 60}
 MANIFEST = {"grouped_query": True, "masks": ["additive", "bool"], "backward": {"masked_row": "zero"}}
 
@@ -31,36 +32,52 @@ class Kernel:
         self.mistake = mistake
 
     @staticmethod
-    def scores(q, k, mask, scale, **sight):
+    def scores(q, k, mask, scale, softcap, **sight):
+        """(scores, the derivative of the cap at each, which are hidden)"""
         k = k.repeat(q.shape[1] // k.shape[1], axis=1)
         unseen = hidden(q.shape[2], k.shape[2], mask, **sight)
-        scores = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale)
+        scores, slope = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale), q.dtype.type(1)
+        if softcap:
+            capped = numpy.tanh(scores / q.dtype.type(softcap))
+            scores, slope = q.dtype.type(softcap) * capped, 1 - capped * capped
         scores = scores if mask is None or mask.dtype == bool else scores + mask
-        return numpy.where(unseen, -numpy.inf, scores).astype(q.dtype), unseen
+        return numpy.where(unseen, -numpy.inf, scores).astype(q.dtype), slope, unseen
+
+    @staticmethod
+    def factors(keep, dropout_p, dtype):
+        return dtype.type(1) if keep is None else keep.astype(dtype) / dtype.type(1 - dropout_p)
 
     @numpy.errstate(all="ignore")
     def forward(self, q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, attention_chunk=0,
-                alignment=None, want_lse=False):  # fmt: skip
-        scores, _ = self.scores(q, k, mask, scale, causal=causal, window_left=window_left, window_right=window_right,
-                                attention_chunk=attention_chunk, alignment=alignment)  # fmt: skip
+                alignment=None, softcap=0.0, sink=None, keep=None, dropout_p=0.0, want_lse=False):  # fmt: skip
+        scores, *_ = self.scores(q, k, mask, scale, softcap, causal=causal, window_left=window_left,
+                                 window_right=window_right, attention_chunk=attention_chunk, alignment=alignment)  # fmt: skip
         top = scores.max(axis=3, keepdims=True, initial=-numpy.inf)
-        weights = numpy.exp(scores - numpy.where(numpy.isneginf(top), 0, top))
-        total = weights.sum(axis=3, keepdims=True)
+        if sink is not None:
+            sink = sink.astype(q.dtype)[:, None, None]
+            top = numpy.maximum(top, sink)
+        offset = numpy.where(numpy.isneginf(top), 0, top)
+        weights = numpy.exp(scores - offset)
+        total = weights.sum(axis=3, keepdims=True) + (0 if sink is None else numpy.exp(sink - offset))
         v = v.repeat(q.shape[1] // v.shape[1], axis=1)
+        weights = weights * self.factors(keep, dropout_p, q.dtype)
         out = numpy.where(total > 0, weights @ v / total, 0).astype(q.dtype)
         return (out, (top + numpy.log(total)).astype("float64")[..., 0]) if want_lse else out
 
     @numpy.errstate(all="ignore")
     def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1,
-                 attention_chunk=0, alignment=None):  # fmt: skip
+                 attention_chunk=0, alignment=None, softcap=0.0, sink=None, keep=None, dropout_p=0.0):  # fmt: skip
         wrong = self.mistake
-        scores, unseen = self.scores(q, k, mask, scale, causal=causal, window_left=window_left, window_right=window_right,
-                                     attention_chunk=attention_chunk, alignment=alignment)  # fmt: skip
+        scores, slope, unseen = self.scores(q, k, mask, scale, softcap, causal=causal, window_left=window_left,
+                                            window_right=window_right, attention_chunk=attention_chunk,
+                                            alignment=alignment)  # fmt: skip
+        slope, factors = (1 if wrong == "no slope of the cap" else slope), self.factors(keep, dropout_p, q.dtype)
         group = q.shape[1] // k.shape[1]
         wide_k, wide_v = k.repeat(group, axis=1), v.repeat(group, axis=1)
         weights = numpy.where(unseen, 0, numpy.exp(scores - lse[..., None].astype(q.dtype)))
         delta = 0 if wrong == "no delta" else (d_out * out).sum(axis=3, keepdims=True)
-        ds = numpy.where(unseen, 0, weights * (d_out @ wide_v.swapaxes(2, 3) - delta))
+        of_weights = (1 if wrong == "no dropout of dP" else factors) * (d_out @ wide_v.swapaxes(2, 3))
+        ds = numpy.where(unseen, 0, weights * (of_weights - delta) * slope)
         of_scale = q.dtype.type(1 if wrong == "no scale" else scale)
 
         def summed(parts):
@@ -68,7 +85,7 @@ class Kernel:
             return parts[:, :, 0] if wrong == "first head of a group" else parts.sum(axis=2)
 
         dq = (of_scale * (ds @ wide_k)).astype(q.dtype)
-        dk, dv = summed(of_scale * (ds.swapaxes(2, 3) @ q)), summed(weights.swapaxes(2, 3) @ d_out)
+        dk, dv = summed(of_scale * (ds.swapaxes(2, 3) @ q)), summed((weights * factors).swapaxes(2, 3) @ d_out)
         return dq, dk.astype(q.dtype), (dv + dv if wrong == "dv twice" else dv).astype(q.dtype)
 
     def checked(self, **arguments):
@@ -84,11 +101,11 @@ def violated(result):
     return {record["property"] for record in result.records() if record["verdict"] == "violated"}
 
 
-def test_a_right_one_holds_under_masks_windows_chunks_and_groups():
+def test_a_right_one_holds_under_all_that_it_takes():
     result = Kernel().checked(cases=150)
     records = result.records()
     assert result.verdict == "held" and {record["property"] for record in records} == {
-        "backward.oracle", "backward.given", "backward.zero-dout", "backward.hidden-keys", "backward.gauge",
+        *ORACLES, "backward.given", "backward.zero-dout", "backward.hidden-keys", "backward.gauge",
         "backward.dv-sums-to-do",
     }  # fmt: skip
     assert all(record["held"] > 30 for record in records)
@@ -97,14 +114,16 @@ def test_a_right_one_holds_under_masks_windows_chunks_and_groups():
 @pytest.mark.parametrize(
     ("mistake", "seen"),
     [
-        ("no delta", {"backward.oracle", "backward.given"}),
-        ("no scale", {"backward.oracle", "backward.given"}),
-        ("first head of a group", {"backward.oracle", "backward.given", "backward.dv-sums-to-do"}),
-        ("dv twice", {"backward.oracle", "backward.given", "backward.dv-sums-to-do"}),
+        ("no delta", {"backward.oracle-dq", "backward.oracle-dk", "backward.given"}),
+        ("no scale", {"backward.oracle-dq", "backward.oracle-dk", "backward.given"}),
+        ("no slope of the cap", {"backward.oracle-dq", "backward.oracle-dk", "backward.given"}),
+        ("no dropout of dP", {"backward.oracle-dq", "backward.oracle-dk", "backward.given"}),
+        ("first head of a group", {"backward.oracle-dk", "backward.oracle-dv", "backward.given", "backward.dv-sums-to-do"}),
+        ("dv twice", {"backward.oracle-dv", "backward.given", "backward.dv-sums-to-do"}),
     ],
 )
 def test_a_wrong_one_is_violated(mistake, seen):
-    error = Kernel(mistake).failure()
+    error = Kernel(mistake).failure(cases=200)
     assert error.result.verdict == "violated" and seen <= violated(error.result)
 
 
@@ -117,7 +136,7 @@ def test_a_wrong_log_sum_exp_is_no_mistake_of_the_backward_pass():
         def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0):
             return super().backward(q, k, v, d_out, out, lse, mask, scale)
 
-    result = Other().failure(properties=["backward.given", "backward.oracle", "attention.oracle"]).result
+    result = Other().failure(properties=["backward.given", "backward.oracle-*", "attention.oracle"]).result
     assert violated(result) == {"attention.oracle"}, "at the log-sum-exp that it returned it is right"
 
 
@@ -157,7 +176,7 @@ def returns(value_of):
     ],
 )
 def test_a_return_that_is_none_costs_one_line(value_of, said):
-    lines = str(returns(value_of).failure(dtypes="f64", properties="backward.oracle", cases=5)).splitlines()
+    lines = str(returns(value_of).failure(dtypes="f64", properties="backward.oracle-dv", cases=5)).splitlines()
     assert sum(said in " ".join(line.split()) for line in lines) >= 1, "\n".join(lines)
 
 
@@ -195,7 +214,7 @@ def completed(function, backward, manifest=None):
 
 
 def test_the_manifest_is_completed():
-    def plain(q, k, v, sink=None, window_left=-1):
+    def plain(q, k, v, sink=None, window_left=-1, q_lengths=None):
         return v
 
     def by_itself(q, k, v, d_out):
@@ -206,8 +225,11 @@ def test_the_manifest_is_completed():
     assert full["backward"] == {"uses": ["out", "lse"], "weights": "lse"}
     alone = completed(plain, by_itself)
     assert alone["backward"] == {"uses": [], "weights": "stored"}
-    # The adapter's own log-sum-exp knows what a backward pass may be asked for, and no other variant.
-    assert alone["variants"] == {"window": {"left": True, "right": False}, "sink": {"excludes": ["lse"]}}
+    # The adapter's own log-sum-exp knows some of the variants.
+    without_lse = {"queries": True, "keys": False, "excludes": ["lse"]}
+    assert alone["variants"] == {"window": {"left": True, "right": False}, "sink": {}, "lengths": without_lse}
+    sinks = {"variants": {"sink": {"lse": "without"}}}
+    assert completed(plain, by_itself, sinks)["variants"] == {"sink": {"lse": "without", "excludes": ["lse"]}}
     assert completed(plain, by_itself, {"backward": {"uses": ["out"]}})["backward"]["uses"] == ["out"]
     assert "lse" not in completed(plain, None) and "backward" not in completed(plain, None)
 
@@ -216,21 +238,28 @@ def test_the_manifest_is_completed():
 @pytest.mark.parametrize("kind", ["", "bool", "post-scale", "pre-scale"])
 def test_a_log_sum_exp_is_computed_for_a_function_without(causal, kind):
     random = numpy.random.default_rng(3)
-    q, k = random.standard_normal((2, 4, 5, 8)), random.standard_normal((2, 2, 7, 8))
+    q, k, sinks = (random.standard_normal(shape) for shape in ((2, 4, 5, 8), (2, 2, 7, 8), 4))
     mask = {"": None, "bool": random.uniform(size=(1, 4, 5, 7)) < 0.6}.get(kind, random.standard_normal((2, 1, 5, 7)))
     if kind.endswith("scale"):
         mask[..., 3] = -numpy.inf
-    for sight in ({}, {"window_left": 2, "window_right": 1}, {"attention_chunk": 3}):
+    for sight in ({}, {"window_left": 2, "window_right": 1}, {"attention_chunk": 3}, {"softcap": 2.0}, {"sink": sinks}):
         corner = "bottom-right" if causal == "none" else causal
+        of_scores = {"softcap": sight.pop("softcap", 0.0), "sink": sight.pop("sink", None)}
+        if of_scores["softcap"] and kind == "pre-scale":
+            continue  # they exclude each other
         sight = {"window_left": -1, "window_right": -1, "attention_chunk": 0, "alignment": corner, **sight}
         convention = kind if kind.endswith("scale") else "post-scale"
-        lse = _check.adapter()._log_sum_exp(q, k, mask, 0.3, causal, convention, **sight)
+        lse = _check.adapter()._log_sum_exp(q, k, mask, 0.3, causal, convention, **sight, **of_scores)
         scores = q @ k.repeat(2, axis=1).swapaxes(2, 3)
         added = 0 if mask is None or mask.dtype == bool else mask
-        scores = 0.3 * (scores + added) if kind == "pre-scale" else 0.3 * scores + added
-        seen = numpy.where(hidden(5, 7, mask, causal, **sight), 0, numpy.exp(scores))
+        if of_scores["softcap"]:
+            scores = 2 * numpy.tanh(0.3 * scores / 2) + added
+        else:
+            scores = 0.3 * (scores + added) if kind == "pre-scale" else 0.3 * scores + added
+        seen = numpy.where(hidden(5, 7, mask, causal, **sight), 0, numpy.exp(scores)).sum(axis=3)
+        seen = seen if of_scores["sink"] is None else seen + numpy.exp(sinks[:, None])
         with numpy.errstate(divide="ignore"):
-            numpy.testing.assert_allclose(lse, numpy.log(seen.sum(axis=3)), rtol=1e-13, atol=1e-13)
+            numpy.testing.assert_allclose(lse, numpy.log(seen), rtol=1e-13, atol=1e-13)
     assert numpy.isneginf(_check.adapter()._log_sum_exp(q, k[:, :, :0])).all()
 
 
@@ -244,7 +273,7 @@ def test_a_function_without_one_has_gradients_too():
 
     result = attest.check(forward, backward=backward, manifest=MANIFEST, **GRADIENTS)
     judged = {record["property"]: record["held"] for record in result.records()}
-    assert result.verdict == "held" and judged["backward.oracle"] > 30
+    assert result.verdict == "held" and all(judged[oracle] > 30 for oracle in ORACLES)
     assert judged.get("backward.given", 0) == 0, "its weights are not made of the log-sum-exp that it is given"
 
 
@@ -281,7 +310,7 @@ def test_autograd_of_pytorch():
     needs("torch")
     result = attest.check(torch_attention, **AUTOGRAD)
     held = {record["property"]: record["held"] for record in result.records()}
-    assert result.verdict == "held" and held["backward.oracle"] > 20 and held["backward.dv-sums-to-do"] > 20
+    assert result.verdict == "held" and all(held[oracle] > 20 for oracle in ORACLES) and held["backward.dv-sums-to-do"] > 20
 
 
 @pytest.mark.parametrize("of", ["q", "k", "v"])
@@ -294,7 +323,7 @@ def test_autograd_that_forgets_an_input_is_violated(of):
 
     with pytest.raises(AssertionError) as caught:
         attest.check(forgets, **AUTOGRAD)
-    assert "backward.oracle" in violated(caught.value.result)
+    assert f"backward.oracle-d{of}" in violated(caught.value.result)
 
 
 def test_a_wrong_backward_pass_within_autograd_is_violated():
@@ -317,7 +346,7 @@ def test_a_wrong_backward_pass_within_autograd_is_violated():
 
     with pytest.raises(AssertionError) as caught:
         attest.check(lambda q, k, v, scale: NoDelta.apply(q, k, v, scale), **AUTOGRAD)
-    assert "backward.oracle" in violated(caught.value.result)
+    assert "backward.oracle-dq" in violated(caught.value.result)
     assert "backward.dv-sums-to-do" not in violated(caught.value.result)
 
 
@@ -382,7 +411,7 @@ def test_autograd_of_jax():
     assert attest.check(jax.nn.dot_product_attention, **{**few, "properties": "backward.dv-sums-to-do"}).verdict == "held"
     with pytest.raises(AssertionError) as caught:
         attest.check(wrong, **few)
-    assert "backward.oracle" in violated(caught.value.result)
+    assert "backward.oracle-dq" in violated(caught.value.result)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +425,7 @@ def test_autograd_of_jax():
 )
 def test_gradients_of_frameworks_hold(tmp_path, modules, script, dtype, cases):
     needs(*modules)
-    properties = ["--property", "backward.dv-sums-to-do", "--property", "backward.oracle"]
+    properties = ["--property", "backward.dv-sums-to-do", "--property", "backward.oracle-*"]
     assert verdicts(tmp_path, adapter(*script.split()), *properties, "--dtype", dtype, cases=cases) == {dtype: "held"}
 
 

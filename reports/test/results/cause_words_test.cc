@@ -66,6 +66,29 @@ TEST(CauseWords, StateAWindowASoftcapAndDropout) {
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
 }
 
+TEST(CauseWords, SayWhichPassIsWrongOfGradients) {
+  Journal journal = fake::mixed_journal();
+  journal.meta.push_back(record_of(Cause{.kernel = "builtin:bad",
+                                         .dtypes = {"f32"},
+                                         .properties = {"backward.oracle-dk"},
+                                         .example = journal.findings[0].subject,
+                                         .example_k = journal.findings[0].k}));
+  Summary summary = summarise(journal, "");
+  const auto why = [&](std::int64_t held, std::int64_t violated) {
+    for (KernelSummary& kernel : summary.kernels) {
+      std::erase_if(kernel.properties, [](const PropertySummary& of) { return of.name == "backward.given"; });
+      PropertySummary given;
+      given.name = "backward.given", given.tally.held = held, given.tally.violated = violated;
+      if (kernel.id == "builtin:bad" && kernel.dtype == "f32") kernel.properties.push_back(given);
+    }
+    return words_of_causes(summary, "", "run").at(0).why;
+  };
+  EXPECT_THAT(why(3, 2),
+              HasSubstr("the backward pass: at the out and lse that the kernel itself returned it is wrong"));
+  // Other draws than those that are wrong may have held.
+  EXPECT_EQ(why(1234, 0), "");
+}
+
 TEST(CauseWords, StateChunks) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("chunks")));

@@ -332,7 +332,9 @@ def adapted_backward(backward, call):
 
     def called(q, k, v, d_out, out=None, lse=None, **asked):
         inputs, given = as_called.asked(q, k, v, **asked)
-        answers = {"out": out if out is None else as_called.there(out), "lse": lse if lse is None else as_called.arrays.there(lse)}
+        answers = {"out": None if out is None else as_called.there(out), "lse": None}
+        if lse is not None:
+            answers["lse"] = as_called.arrays.there(lse)
         given.update({name: answers[name] for name in own})
         result = backward(*inputs, d_out=as_called.there(d_out), **given)
         like = {"dq": q, "dk": k, "dv": v}
