@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/problem/fields.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
 #include "reports/results/fault_margins.h"

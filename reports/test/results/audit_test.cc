@@ -212,32 +212,59 @@ std::array<Values, gradient_count> right_gradients(Kernel& core, const Case& c) 
   return core.backward(c, {forward.out.tensor(), forward.lse.tensor()}, c.dtype()).gradients;
 }
 
-// A formula that differed from the definition in a cap, a sink, a mask or a group would reject what is right.
-TEST(OtherRules, AcceptTheGradientsOfTheDefinition) {
-  const auto core = registered("core:double");
-  struct Count {
-    std::int64_t judged = 0, rejected = 0;
-  };
-  std::map<std::string, Count> counts;
-  for (const Case& c : with_gradients(DType::f64, 1500)) {
-    const std::array<Values, gradient_count> right = right_gradients(*core, c);
-    const GradientYardstick yardstick(c);
-    if (!right[0].present() || !yardstick.says_something()) continue;
-    const auto count = [&, rejects = yardstick.rejecting(right).test(0)](const std::string& what, bool has) {
-      if (has) ++counts[what].judged, counts[what].rejected += rejects ? 1 : 0;
+/// How often assert_close rejects what is right, by variant and form.
+class RightRejected {
+ public:
+  void note(const Case& c, bool rejected) {
+    const auto count = [&](const std::string& what, bool has) {
+      if (has) ++counts_[what].judged, counts_[what].rejected += rejected ? 1 : 0;
     };
     count("all", true);
     count("groups", c.k().shape()[1] < heads_of(c));
     count("masks before the scale", c.mask().present() && convention_of(c) == MaskConvention::pre_scale);
     for (const Variant& variant : variants_of(c)) count(std::string(variant.name), true);
   }
-  EXPECT_GT(counts["all"].judged, 1200);
-  EXPECT_GE(counts.size(), 10U);
-  for (const auto& [what, count] : counts) {
-    EXPECT_GE(count.judged, 10) << what;
-    EXPECT_LE(count.rejected, count.judged / 10)
-        << what << ": more than of numbers that double itself does not hold to a tolerance of 1e-7";
+  /// Where double itself does not hold its tolerance of 1e-7, near the edge of the domain; a wrong formula is rejected
+  /// in most cases.
+  void expect_hardly_any() {
+    EXPECT_GT(counts_["all"].judged, 1200);
+    EXPECT_GE(counts_.size(), 10U);
+    for (const auto& [what, count] : counts_) {
+      EXPECT_GE(count.judged, 10) << what;
+      EXPECT_LE(count.rejected, count.judged / 5) << what;
+    }
   }
+
+ private:
+  struct Count {
+    std::int64_t judged = 0, rejected = 0;
+  };
+  std::map<std::string, Count> counts_;
+};
+
+// A formula that differed from the definition in a cap, a sink, a mask or a group would reject what is right.
+TEST(OtherRules, AcceptTheAnswersOfTheDefinition) {
+  const auto core = registered("core:double");
+  RightRejected right;
+  for (std::int64_t k = 0; k < 3000; ++k) {
+    const Case c = project(generate(property_named("attention.finite"), DType::f64, 1, k), core->manifest());
+    const Yardstick yardstick(c);
+    if (!yardstick.says_something()) continue;
+    const Reply reply = core->run(c);
+    if (reply.status == CallStatus::ok) right.note(c, yardstick.rejecting(reply.out.tensor()).test(0));
+  }
+  right.expect_hardly_any();
+}
+
+TEST(OtherRules, AcceptTheGradientsOfTheDefinition) {
+  const auto core = registered("core:double");
+  RightRejected right;
+  for (const Case& c : with_gradients(DType::f64, 1500)) {
+    const std::array<Values, gradient_count> gradients = right_gradients(*core, c);
+    const GradientYardstick yardstick(c);
+    if (gradients[0].present() && yardstick.says_something()) right.note(c, yardstick.rejecting(gradients).test(0));
+  }
+  right.expect_hardly_any();
 }
 
 TEST(OtherRules, LookAtEachOfTheGradients) {
