@@ -236,6 +236,24 @@ TEST(TiledBackward, AnOrderIsDrawnFromTheInputs) {
   EXPECT_EQ(drawn.found[1], ordered.found[1]);
 }
 
+TEST(TiledBackward, HasNoCachesAndNoFactors) {
+  const Case c = case_of(problems[0], DType::f32);
+  attest_problem forward = forward_of(c).problem();
+  attest_backward_problem problem{};
+  problem.forward = &forward;
+  attest_gradients gradients{};
+  for (const std::uint32_t variant : {ATTEST_PAGED, ATTEST_APPEND, ATTEST_CACHE_INDEX, ATTEST_DESCALE}) {
+    forward.variants = variant;
+    std::string message;
+    EXPECT_EQ(run_backward(flash_backward(16), problem, gradients, message), ATTEST_UNSUPPORTED);
+    EXPECT_EQ(message, "its backward pass has no caches and no factors");
+  }
+  forward.variants = 0, forward.q.dtype = ATTEST_F8_E4M3;
+  std::string message;
+  EXPECT_EQ(run_backward(flash_backward(16), problem, gradients, message), ATTEST_UNSUPPORTED);
+  EXPECT_EQ(message, "runs in f64, f32, f16 and bf16");
+}
+
 TEST(TiledBackward, SaysWhatItsFormIs) {
   const BackwardTerms flash = terms_of(flash_backward(16), SlopeForm::column),
                       unfused = terms_of(unfused_backward(16), SlopeForm::distance),
