@@ -175,7 +175,7 @@ class PlantedBackward final : public TiledBackward<Format> {
     if (is("ds-of-dropped-weights-zero") && rows_[at(i)].drops(j)) return 0;
     const Real x = Base::of_score(i, j, weight);
     // P (1 - P) dP', with dP' = (dP - D)/(1 - P): 0/0 where one key has all the weight.
-    if (is("backward-of-the-only-key-nan") && weight == 1) return x * ((1 - weight) / (1 - weight));
+    if (is("backward-of-the-only-key-nan") && weight == 1) return nan;
     return x;
   }
 
