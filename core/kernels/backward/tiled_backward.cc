@@ -263,7 +263,11 @@ void TiledBackward<Format>::write(GradientSums<Real>& of, Real factor, std::int6
     for (std::int64_t h = 0; h < of.heads / group; ++h)
       for (std::int64_t i = 0; i < of.rows; ++i)
         for (std::int64_t c = 0; c < of.columns; ++c) {
-          for (std::int64_t g = 0; g < group; ++g) of_heads[at(g)] = factor * of.row(b, h * group + g, i)[c];
+          for (std::int64_t g = 0; g < group; ++g) {
+            // Where nothing is kept, 1/(1 - p) may be infinite.
+            const Real sum = of.row(b, h * group + g, i)[c];
+            of_heads[at(g)] = sum == 0 ? sum : factor * sum;
+          }
           const Real x = group == 1 ? of_heads[0] : over_group(of_heads.data(), group);
           store_element(to.data, static_cast<DType>(to.dtype), offset_in(to, b, h, i, c), static_cast<double>(x));
         }

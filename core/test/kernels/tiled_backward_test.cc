@@ -236,6 +236,18 @@ TEST(TiledBackward, AnOrderIsDrawnFromTheInputs) {
   EXPECT_EQ(drawn.found[1], ordered.found[1]);
 }
 
+// In f32 1 - p is 0 then, and 1/(1 - p) is not finite; no kept weight needs it.
+TEST(TiledBackward, HasNoGradientOfWeightsThatAreAllDropped) {
+  Case c = case_of(problems[1], DType::f32);
+  c.dropout_p = 0x1.fffffffffffffp-1;
+  c[Slot::keep] = Tensor(DType::boolean, {1, 1, 21, 37});
+  const Gradients own = gradients_of(*kernel_of({"", unfused_backward(16), two_pass_kernel}), c);
+  for (const Gradient one : every_gradient) {
+    const Tensor& t = own.found[static_cast<std::size_t>(one)];
+    EXPECT_EQ(t, Tensor(DType::f32, t.shape())) << name_of(one);
+  }
+}
+
 TEST(TiledBackward, HasNoCachesAndNoFactors) {
   const Case c = case_of(problems[0], DType::f32);
   attest_problem forward = forward_of(c).problem();
