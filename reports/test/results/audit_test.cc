@@ -202,6 +202,7 @@ TEST(OtherRules, MeasureByThePlainFormulaInTheDtype) {
 /// Cases that ask for gradients, of every variant that backward passes have.
 std::vector<Case> with_gradients(DType dtype, std::int64_t cases) {
   std::vector<Case> all;
+  all.reserve(static_cast<std::size_t>(cases));
   for (std::int64_t k = 0; k < cases; ++k) all.push_back(generate(property_named("backward.oracle-dq"), dtype, 1, k));
   return all;
 }
