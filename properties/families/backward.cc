@@ -264,7 +264,9 @@ const Property family[] = {
      .backward = Backward::any,
      .under = all_with_gradients,
      .hypotheses = of_gradients,
-     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments().with_gradients(); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
+     },
      .check = oracle<Gradient::q>},
     {.name = "backward.oracle-dk",
      .statement = "dK lies within the bound of the definition's exact gradient",
@@ -275,7 +277,9 @@ const Property family[] = {
      .backward = Backward::any,
      .under = all_with_gradients,
      .hypotheses = of_gradients,
-     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments().with_gradients(); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
+     },
      .check = oracle<Gradient::k>},
     {.name = "backward.oracle-dv",
      .statement = "dV lies within the bound of the definition's exact gradient",
@@ -286,7 +290,9 @@ const Property family[] = {
      .backward = Backward::any,
      .under = all_with_gradients,
      .hypotheses = of_gradients,
-     .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments().with_gradients(); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
+     },
      .check = oracle<Gradient::v>},
     {.name = "backward.given",
      .statement = "the same at the kernel's own lse and out, whatever they are",

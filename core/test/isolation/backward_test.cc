@@ -165,7 +165,7 @@ TEST(Backward, AReplyThatIsNoneIsMalformed) {
 }
 
 TEST(Backward, AKernelWithoutOneSaysSo) {
-  const auto kernel = open_kernel("builtin:lazy");
+  const auto kernel = open_kernel("builtin:pairwise");
   const Outcomes found = outcomes_of(*kernel, backward_case(1, 1, Causal::none, 1));
   EXPECT_EQ(found.reply.status, CallStatus::unsupported);
   EXPECT_THAT(why_unsupported(kernel->manifest(), backward_case(1, 1, Causal::none, 1)), Says("attention_backward"));

@@ -80,7 +80,7 @@ TEST(BackwardLaws, EachGradientIsHeldAgainstWhatWasGiven) {
       Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
       for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, t[e] * 1.01);
     });
-    EXPECT_GT(seen_by("backward.given", wrong, DType::f32).violated, 20) << name_of(gradient);
+    EXPECT_GT(seen_by("backward.given", wrong, DType::f32).violated, 15) << name_of(gradient);
   }
 }
 
@@ -103,7 +103,7 @@ TEST(BackwardLaws, AWrongForwardPassIsNoFaultOfTheBackwardPass) {
 }
 
 TEST(BackwardLaws, AreNotAskedOfAKernelWithoutABackwardPass) {
-  const auto kernel = std::move(open_kernels("builtin:lazy", {}).front());
+  const auto kernel = std::move(open_kernels("builtin:pairwise", {}).front());
   for (const char* const name : laws) {
     const Seen seen = seen_by(name, *kernel, DType::f32, 5);
     EXPECT_EQ(seen.skipped, 5) << name;
