@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/problem/sight.h"
@@ -77,6 +78,21 @@ Case with_boolean_mask(Case c) {
 Case with_causal_as_mask(const Case& c, bool boolean) {
   if ((boolean && only_hides(c)) || !has_infinity(c.dtype())) return with_boolean_mask(c);
   return with_causal_written_out(c);
+}
+
+Indices last_visible(const Case& c) {
+  Indices last(static_cast<std::size_t>(queries_of(c)), -1);
+  for (std::int64_t i = 0; i < queries_of(c); ++i) {
+    std::int64_t& found = last[static_cast<std::size_t>(i)];
+    for (std::int64_t b = 0; b < batch_of(c); ++b) {
+      for (std::int64_t h = 0; h < heads_of(c); ++h) {
+        std::int64_t j = keys_of(c) - 1;
+        while (j > found && hidden(c, b, h, i, j)) --j;
+        found = std::max(found, j);
+      }
+    }
+  }
+  return last;
 }
 
 bool only_hides(const Case& c) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/problem/case.h"
+#include "core/problem/selection.h"
 
 namespace attest {
 
@@ -19,6 +20,8 @@ namespace attest {
 /// The same with one mask that is boolean where that is asked for and the case's mask only hides, or where the dtype
 /// has no infinity; else additive.
 [[nodiscard]] Case with_causal_as_mask(const Case& c, bool boolean);
+/// Of every row the last key that it sees in some batch entry and head, or -1.
+[[nodiscard]] Indices last_visible(const Case& c);
 /// Mask entries that are all 0 or -inf, or boolean; also no mask.
 [[nodiscard]] bool only_hides(const Case& c);
 

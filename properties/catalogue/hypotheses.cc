@@ -421,6 +421,12 @@ std::string misses_two_head_columns(const Case& c) {
   return dk >= 2 ? "" : fmt::format("has dk = {}; the conventions differ from dk = 2 on", dk);
 }
 
+std::string misses_odd_head_dims(const Case& c) {
+  const Extents e = extents_of(c);
+  if (e.dk != e.dv && e.dk % 8 != 0 && e.dv % 8 != 0) return "";
+  return fmt::format("has dk = {} and dv = {}; two are required, neither a multiple of 8", e.dk, e.dv);
+}
+
 std::string misses_at_most_64_columns(const Case& c) {
   const std::int64_t dk = extents_of(c).dk;
   return dk <= 64 ? "" : fmt::format("has dk = {}; the theorem is checked up to 64", dk);
@@ -660,6 +666,8 @@ constexpr Hypothesis two_head_columns{"two-head-columns", "dk >= 2", misses_two_
 constexpr Hypothesis at_most_64_columns{"at-most-64-columns", "dk <= 64", misses_at_most_64_columns};
 constexpr Hypothesis two_token_columns{"two-token-columns", "tokens of at least two columns", misses_two_token_columns};
 constexpr Hypothesis equal_widths{"equal-widths", "dk = dv", misses_equal_widths};
+constexpr Hypothesis odd_head_dims{"odd-head-dims", "dk and dv differ, and neither is a multiple of 8",
+                                   misses_odd_head_dims};
 constexpr Hypothesis power_of_four{"power-of-four", "dk a power of 4", misses_power_of_four};
 constexpr Hypothesis other_strides{"other-strides", "strides other than row-major", misses_other_strides};
 constexpr Hypothesis inverse_root_scale{"inverse-root-scale", "the scale 1/sqrt(dk)", misses_inverse_root_scale};
@@ -762,6 +770,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &no_output_bias,
                                      &no_window,
                                      &notebook,
+                                     &odd_head_dims,
                                      &one_boolean_mask,
                                      &one_head,
                                      &one_key,

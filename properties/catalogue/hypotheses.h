@@ -156,6 +156,7 @@ extern const Hypothesis two_head_columns;    ///< dk >= 2
 extern const Hypothesis at_most_64_columns;  ///< dk <= 64
 extern const Hypothesis two_token_columns;   ///< c_q >= 2
 extern const Hypothesis equal_widths;        ///< dk = dv
+extern const Hypothesis odd_head_dims;       ///< dk and dv differ, and neither is a multiple of 8
 extern const Hypothesis power_of_four;       ///< dk a power of 4, so that sqrt(dk) is a power of 2
 extern const Hypothesis other_strides;       ///< strides other than row-major
 // Scales.

@@ -9,10 +9,10 @@
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/arrangement/shifted.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
-#include "properties/generators/stream.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
 
@@ -78,51 +78,10 @@ Verdict key_duplication(Kernel& kernel, const Case& c) {
   return agree({run_rows(kernel, with_keys(c, repeated), all_of(queries_of(c))), run(kernel, c)}, Match::bound);
 }
 
-/// Keys k_j and k_j + c with one c, both representable: per column a power of two c near the largest entry, k_j what is
-/// left of k_j + c once it is rounded and c taken away again; c = 0 in a column where that is not exact for every key.
-struct Translated {
-  Tensor before, after;
-};
-Translated translated(const Case& c) {
-  const Shape k = c.k().shape();
-  const std::int64_t N = k[2], dk = k[3];
-  Translated t{c.k(), c.k()};
-  for (std::int64_t page = 0; page < k[0] * k[1]; ++page) {
-    for (std::int64_t column = 0; column < dk; ++column) {
-      const auto at = [&](std::int64_t j) { return (page * N + j) * dk + column; };
-      if (in_a_proof()) {
-        const double shift = any_number(1);
-        for (std::int64_t j = 0; j < N; ++j) t.after.set(at(j), sum_of(c.k()[at(j)], shift));
-        continue;
-      }
-      double largest = 0;
-      for (std::int64_t j = 0; j < N; ++j) largest = std::max(largest, std::fabs(c.k()[at(j)]));
-      Stream stream(seed_argument(c, fmt::format("c{}.{}", page, column)));
-      const int power = (largest > 0 ? std::ilogb(largest) : 0) + static_cast<int>(stream.between(-4, 2));
-      const double shift = stream.either(std::ldexp(1.0, power));
-      bool exact = true;
-      for (std::int64_t j = 0; j < N && exact; ++j) {
-        t.after.set(at(j), c.k()[at(j)] + shift);
-        const double sum = t.after[at(j)], rest = sum - shift;
-        t.before.set(at(j), rest);
-        exact = std::isfinite(sum) && t.before[at(j)] == rest && rest + shift == sum;
-      }
-      for (std::int64_t j = 0; j < N && !exact; ++j) {
-        t.before.set(at(j), c.k()[at(j)]);
-        t.after.set(at(j), c.k()[at(j)]);
-      }
-    }
-  }
-  return t;
-}
-
 // +: k_j -> k_j + c for one c changes nothing.
 Verdict key_translation(Kernel& kernel, const Case& c) {
-  Translated keys = translated(c);
-  Case before = c, after = c;
-  before[Slot::k] = std::move(keys.before);
-  after[Slot::k] = std::move(keys.after);
-  return agree({run(kernel, after), run(kernel, before)}, Match::bound);
+  const TwoCases keys = translated(c, Slot::k);
+  return agree({run(kernel, keys.after), run(kernel, keys.before)}, Match::bound);
 }
 
 // One key is moved, and the others are not.

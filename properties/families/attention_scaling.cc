@@ -12,6 +12,7 @@
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/arrangement/shifted.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/stream.h"
@@ -34,17 +35,6 @@ Sizes sizes_of(const Tensor& t) {
     s.least = std::min(s.least, x), s.most = std::max(s.most, x);
   }
   return s;
-}
-
-/// Every x of the tensor times its factor; the factors are powers of two. False where one of them is not exact.
-template <class Factor>
-bool multiply(Tensor& t, Factor factor) {
-  for (std::int64_t e = 0; e < t.elements(); ++e) {
-    const double x = t[e], wanted = x * factor(e);
-    t.set(e, wanted);
-    if (t[e] != wanted || !std::isfinite(wanted) || wanted / factor(e) != x) return false;
-  }
-  return true;
 }
 
 Profile profile_of_case(const Kernel& kernel, const Case& c) {

@@ -28,22 +28,6 @@ std::int64_t width_of(const Tensor& t) {
   return t.shape()[t.shape().rank() - 1];
 }
 
-/// Of every row the last key that it sees in some batch entry and head, or -1.
-Indices last_visible(const Case& c) {
-  Indices last(static_cast<std::size_t>(queries_of(c)), -1);
-  for (std::int64_t i = 0; i < queries_of(c); ++i) {
-    std::int64_t& found = last[static_cast<std::size_t>(i)];
-    for (std::int64_t b = 0; b < batch_of(c); ++b) {
-      for (std::int64_t h = 0; h < heads_of(c); ++h) {
-        std::int64_t j = keys_of(c) - 1;
-        while (j > found && hidden(c, b, h, i, j)) --j;
-        found = std::max(found, j);
-      }
-    }
-  }
-  return last;
-}
-
 // 001, 003: o_i is independent of k_j and v_j for j > i, and of x_j: with "x" the later queries change too. Keys that
 // no row sees may hold NaN.
 Verdict no_leak(Kernel& kernel, const Case& c) {

@@ -11,6 +11,7 @@
 #include "properties/arrangement/arrange.h"
 #include "properties/arrangement/masks.h"
 #include "properties/arrangement/multihead_cases.h"
+#include "properties/arrangement/shifted.h"
 #include "properties/arrangement/within_limits.h"
 #include "properties/catalogue/property.h"
 #include "properties/families/row_policy.h"
@@ -63,20 +64,8 @@ Verdict equivariance_with_mask(Kernel& kernel, const Case& c) {
 // grid on which B and B + t are exact: multiples of 1/4 up to `most`, 2^p of which the dtype's precision p tells apart.
 Verdict row_shift(Kernel& kernel, const Case& c) {
   if (queries_of(c) == 0) return {};
-  const std::int64_t i = argument(c, "i", queries_of(c)), M = queries_of(c), N = keys_of(c);
-  const bool hiding_only = only_hides(c);
-  const double most = std::ldexp(0.125, std::min(format_of(c.dtype()).precision, 10));
-  Case grid = with_additive_mask(c);
-  grid[Slot::mask] = mapped(grid.mask(), [&](std::int64_t, double old) {
-    return old == -infinity || in_a_proof() ? old : std::clamp(std::round(4 * old) / 4, -most, most);
-  });
-  // Where B is 0 wherever it is finite, 0 + t is exact for every t.
-  const double small[] = {most, -most, most / 2, -most / 4}, large[] = {1, -8, 64, -256};
-  const double t = any_number(hiding_only ? large[argument(c, "t", 4)] : small[argument(c, "t", 4)]);
-  Case shifted = grid;
-  shifted[Slot::mask] =
-      mapped(grid.mask(), [&](std::int64_t e, double old) { return e / N % M == i ? sum_of(old, t) : old; });
-  return agree({run(kernel, shifted), run(kernel, grid)}, Match::bound);
+  const TwoCases row = with_row_shifted(c, argument(c, "i", queries_of(c)));
+  return agree({run(kernel, row.after), run(kernel, row.before)}, Match::bound);
 }
 
 /// The policy is owed by a row that sees no key inside the domain: where its hidden scores are finite, or the kernel

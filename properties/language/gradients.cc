@@ -4,88 +4,210 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "core/kernel/formal.h"
 #include "core/problem/sight.h"
+#include "core/support/printed.h"
+#include "properties/language/domain.h"
 #include "properties/language/not_judged.h"
 
 namespace attest {
 namespace {
 
-GradientOptions options_of(const Kernel& kernel) {
-  GradientOptions options;
-  const auto& claims = kernel.manifest().backward_terms.claims;
-  options.ignores_dead_values = std::ranges::find(claims, Claim::ignores_dead_values) != claims.end();
-  return options;
+bool has_claim(const std::vector<Claim>& claims, Claim claim) {
+  return std::ranges::find(claims, claim) != claims.end();
+}
+
+Verdict not_listed(Gradient gradient) {
+  return skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)));
+}
+
+AllowedError allowed_by(const ElementBound& b) {
+  return {b.allowed, b.excuse, b.finite_required, b.value, b.certificate};
 }
 
 }  // namespace
 
-BackwardRun run_backward(Kernel& kernel, const Case& c) {
-  const Manifest& manifest = kernel.manifest();
-  const Case forward = forward_of(c);
-  if (manifest.backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
-    throw NoAnswer{{.outcome = Outcome::skipped,
-                    .reason =
-                        "has a row without a key; the manifest's backward.masked_row does not say what becomes of "
-                        "its gradients"}};
-  BackwardRun run{.problem = c, .given = {c[Slot::d_out], {}, {}, {}}, .gradients = {}, .bounds = {}};
-  if (GenericInputs::in_use()) {
-    run.gradients = kernel.backward(c, {}, c.dtype()).gradients;
-    return run;
-  }
-  Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
-  run.given.out = std::move(reply.out.tensor()), run.given.lse = std::move(reply.lse.tensor());
-  Reply back = kernel.backward(c, {run.given.out, run.given.lse}, c.dtype());
-  if (back.status != CallStatus::ok) throw_without_output(manifest, c, back.status, back.message);
-  run.gradients = std::move(back.gradients);
-  return run;
-}
+struct BackwardRun::Passes {
+  Case problem;
+  BackwardInputs given;
+  std::array<Values, gradient_count> gradients;
+  // What bounds follow from.
+  Arithmetic forward{};
+  BackwardArithmetic backward{};
+  GradientOptions options{};
+  bool ignores_dead_values = false;  ///< of the forward pass
+  std::optional<GradientBounds> bounds{};
+  std::optional<AttentionBounds> out_bounds{};
 
-BackwardRun run_backward_with_bounds(Kernel& kernel, const Case& c) {
-  BackwardRun run = run_backward(kernel, c);
-  if (GenericInputs::in_use()) return run;
-  const Case forward = forward_of(c);
-  run.bounds = gradient_bounds(forward, run.given, kernel.manifest().arithmetic_for(c),
-                               kernel.manifest().backward_arithmetic_for(c), options_of(kernel));
-  return run;
-}
+  AllowedError bound(Gradient gradient, std::int64_t e) {
+    if (!bounds) bounds = gradient_bounds(forward_of(problem), given, forward, backward, options);
+    return allowed_by((*bounds)[static_cast<std::size_t>(gradient)][static_cast<std::size_t>(e)]);
+  }
+  AllowedError bound_of_out(std::int64_t e) {
+    if (!out_bounds) out_bounds = attention_bounds(forward_of(problem), forward, ignores_dead_values);
+    return allowed_by(out_bounds->elements[static_cast<std::size_t>(e)]);
+  }
+  /// Of those that `judged` chooses.
+  [[nodiscard]] std::array<Verdict, gradient_count> verdicts(const GradientOptions& how,
+                                                             const std::function<bool(Gradient)>& judged) const {
+    std::array<Tensor, gradient_count> found;
+    for (const Gradient one : every_gradient)
+      if (const auto at = static_cast<std::size_t>(one); judged(one)) found[at] = gradients[at].tensor();
+    std::array<Verdict, gradient_count> all =
+        judge_gradients(forward_of(problem), given, found, forward, backward, how);
+    // It is no element of an output; the reason says which one it is.
+    for (Verdict& one : all) one.element = -1;
+    return all;
+  }
+  void take(const Manifest& manifest, const Case& c) {
+    problem = c;
+    given.d_out = c[Slot::d_out];
+    if (GenericInputs::in_use()) return;
+    forward = manifest.arithmetic_for(c), backward = manifest.backward_arithmetic_for(c);
+    options.ignores_dead_values = has_claim(manifest.backward_terms.claims, Claim::ignores_dead_values);
+    ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
+  }
+  void run_backward(Kernel& kernel) {
+    Reply back = kernel.backward(problem, {given.out, given.lse}, problem.dtype());
+    if (back.status != CallStatus::ok) throw_without_output(kernel.manifest(), problem, back.status, back.message);
+    gradients = std::move(back.gradients);
+  }
+};
 
 namespace {
 
-/// Those that `judged` chooses.
-std::array<Verdict, gradient_count> verdicts_of(const Kernel& kernel, const BackwardRun& run,
-                                                const GradientOptions& options,
-                                                const std::function<bool(Gradient)>& judged) {
-  const Manifest& manifest = kernel.manifest();
-  std::array<Tensor, gradient_count> found;
-  for (const Gradient one : every_gradient)
-    if (judged(one)) found[static_cast<std::size_t>(one)] = run.of(one).tensor();
-  std::array<Verdict, gradient_count> all =
-      judge_gradients(forward_of(run.problem), run.given, found, manifest.arithmetic_for(run.problem),
-                      manifest.backward_arithmetic_for(run.problem), options);
-  // It is no element of an output; the reason says which one it is.
-  for (Verdict& one : all) one.element = -1;
-  return all;
+/// The problem that comes before the backward pass. Throws NoAnswer where nothing is asked of it.
+Case asked_forward(const Kernel& kernel, const Case& c) {
+  Case forward = forward_of(within_reach(kernel, c));
+  if (kernel.manifest().backward_terms.masked_row == MaskedGradient::undeclared && has_fully_masked_row(forward))
+    throw NoAnswer{
+        skipped("has a row without a key; the manifest's backward.masked_row does not say what becomes of "
+                "its gradients")};
+  return forward;
 }
 
 }  // namespace
 
-Verdict judge_backward(const Kernel& kernel, const BackwardRun& run, GradientsAt at) {
-  GradientOptions options = options_of(kernel);
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c) : passes_(std::make_shared<Passes>()) {
+  const Case forward = asked_forward(kernel, c);
+  Passes& passes = *passes_;
+  passes.take(kernel.manifest(), c);
+  if (!GenericInputs::in_use()) {
+    Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
+    passes.given.out = std::move(reply.out.tensor()), passes.given.lse = std::move(reply.lse.tensor());
+  }
+  passes.run_backward(kernel);
+}
+
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse) : passes_(std::make_shared<Passes>()) {
+  static_cast<void>(asked_forward(kernel, c));
+  Passes& passes = *passes_;
+  passes.take(kernel.manifest(), c);
+  passes.given.out = std::move(out), passes.given.lse = std::move(lse);
+  passes.options.at = GradientsAt::answers;
+  passes.run_backward(kernel);
+}
+
+BackwardRun BackwardRun::again(Kernel& kernel) const {
+  BackwardRun other = *this;
+  other.passes_ = std::make_shared<Passes>(*passes_);
+  other.passes_->run_backward(kernel);
+  return other;
+}
+
+const Case& BackwardRun::problem() const {
+  return passes_->problem;
+}
+const BackwardInputs& BackwardRun::given() const {
+  return passes_->given;
+}
+bool BackwardRun::has(Gradient gradient) const {
+  return passes_->gradients[static_cast<std::size_t>(gradient)].present();
+}
+
+Result BackwardRun::of(Gradient gradient) const {
+  if (!has(gradient)) throw NoAnswer{not_listed(gradient)};
+  return Result(
+      std::make_shared<const Run>(passes_->problem, passes_->gradients[static_cast<std::size_t>(gradient)],
+                                  [passes = passes_, gradient](std::int64_t e) { return passes->bound(gradient, e); }));
+}
+
+Result BackwardRun::out(Kernel& kernel) const {
+  if (GenericInputs::in_use()) return run(kernel, forward_of(passes_->problem));
+  return Result(std::make_shared<const Run>(forward_of(passes_->problem), passes_->given.out,
+                                            [passes = passes_](std::int64_t e) { return passes->bound_of_out(e); }));
+}
+
+Verdict BackwardRun::judged(GradientsAt at) const {
+  GradientOptions options = passes_->options;
   options.at = at;
-  auto [of_q, of_k, of_v] = verdicts_of(kernel, run, options, [](Gradient) { return true; });
+  auto [of_q, of_k, of_v] = passes_->verdicts(options, [](Gradient) { return true; });
   return worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
 }
 
-Verdict judge_gradient(const Kernel& kernel, const BackwardRun& run, Gradient gradient) {
-  if (!kernel.manifest().backward_terms.has(gradient))
-    return skipped(fmt::format("the manifest's backward.gradients do not list {}", name_of(gradient)));
-  GradientOptions options = options_of(kernel);
+Verdict BackwardRun::judged(Gradient gradient) const {
+  if (!has(gradient)) return not_listed(gradient);
+  GradientOptions options = passes_->options;
   options.measure_errors = true;
-  return verdicts_of(kernel, run, options,
-                     [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
+  return passes_->verdicts(options, [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
+}
+
+Match gradient_bits_if(const Kernel& kernel, std::initializer_list<Claim> claims) {
+  const bool all = std::ranges::all_of(
+      claims, [&](Claim claim) { return has_claim(kernel.manifest().backward_terms.claims, claim); });
+  return all ? bits_if(kernel, claims) : Match::bound;
+}
+
+Match match_of_dead_gradients(const Kernel& kernel) {
+  if (gradient_bits_if(kernel, {Claim::deterministic}) == Match::bound) return Match::bound;
+  const bool dead = gradient_bits_if(kernel, {Claim::ignores_dead_values}) == Match::bits;
+  return dead ? Match::bits : Match::values;
+}
+
+Match match_of_unseen_rows(const Kernel& kernel) {
+  const Match match = gradient_bits_if(kernel, {Claim::deterministic, Claim::batch_invariant});
+  return match == Match::bound ? match : Match::values;
+}
+
+Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gradients,
+                      const std::function<Verdict(Gradient)>& law) {
+  Verdict worst = skipped(std::string(no_such_gradient));
+  for (const Gradient gradient : gradients)
+    if (run.has(gradient)) worst = worse_of({std::move(worst), law(gradient)});
+  return worst;
+}
+
+Verdict about(Gradient gradient, Verdict verdict) {
+  verdict.element = -1;
+  verdict.compared.clear();
+  if (!verdict.reason.empty() && verdict.outcome == Outcome::violated)
+    verdict.reason = fmt::format("{}: {}", name_of(gradient), verdict.reason);
+  return verdict;
+}
+
+Verdict gradients_agree(Gradient gradient, Sides sides, Match match) {
+  return about(gradient, agree_in_domain(sides, match));
+}
+Verdict gradients_agree(Gradient gradient, NumberSides sides) {
+  return about(gradient, agree(sides));
+}
+
+Verdict gradients_scale(Gradient gradient, Sides sides, double factor, Match match) {
+  const auto& [left, right] = sides;
+  if (match != Match::bound && (factor == 1 || factor == -1) && !left.run().out().is<Expressions>()) {
+    for (std::int64_t e = 0; e < left.elements(); ++e) {
+      const double x = left.run().out()[left.origin(e)], y = factor * right.run().out()[right.origin(e)];
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      return about(gradient, violated(Violation::bits,
+                                      fmt::format("element {} is {} and {} was expected of a deterministic kernel", e,
+                                                  printed(x), printed(y))));
+    }
+    return {};
+  }
+  return gradients_agree(gradient, {Numbers(left), Numbers(right).scaled(factor)});
 }
 
 }  // namespace attest

@@ -2,6 +2,7 @@
 // copied: a result is a run and the elements of it that are meant, in order.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,11 @@ class Run {
  public:
   /// `want_lse`: lse() too, where the manifest offers one.
   Run(Kernel& kernel, Case c, bool want_lse = false);
+  /// Numbers of a dtype, or formulas, that a kernel answered to the problem in another way than as its output: each
+  /// with what is allowed to it, which nobody asks for in a proof.
+  Run(Case problem, Values answer, std::function<AllowedError(std::int64_t)> bound);
   [[nodiscard]] const Case& problem() const { return case_; }
-  [[nodiscard]] Shape shape() const { return case_.out_shape(); }
+  [[nodiscard]] Shape shape() const { return out_.shape(); }
   /// The output in the kernel's own numbers.
   [[nodiscard]] const Values& out() const { return out_; }
   /// [batch, heads, M]; absent where none was wanted or is offered, of a wide scalar, and in a proof.
@@ -54,7 +58,8 @@ class Run {
   [[nodiscard]] bool has_own_bounds() const;
   [[nodiscard]] AllowedError scaled(double allowed, const ElementBound& b, std::int64_t element) const;
   Case case_;
-  Arithmetic arithmetic_;
+  Arithmetic arithmetic_{};
+  std::function<AllowedError(std::int64_t)> stated_;  ///< empty: it is that of an output
   bool ignores_dead_values_ = false;
   Values out_, lse_;
   mutable std::shared_ptr<const AttentionBounds> bounds_;

@@ -26,6 +26,7 @@
 #include "properties/families/variants/row_lse.h"
 #include "properties/families/variants/scaled_queries.h"
 #include "properties/families/variants/sequence_laws.h"
+#include "properties/families/variants/sink_as_key.h"
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/answer.h"
@@ -56,16 +57,17 @@ std::int64_t head_of_row(const Case& c, std::int64_t row) {
   return row / queries_of(c) % heads_of(c);
 }
 
-// One appended key with score sink and value 0: the same output and log-sum-exp. The key is 0, and the mask adds the
-// sink to its score; no position hides it, as what hides keys by position is in the mask by then.
-Verdict equals_key(Kernel& kernel, const Case& c) {
+}  // namespace
+
+SinkAsKey sink_as_key(const Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), kv_heads = c.k().shape()[1], M = queries_of(c),
                      N = keys_of(c);
-  if (!keys_within(kernel).has(N + 1)) return skipped(fmt::format("the manifest allows no problem of {} keys", N + 1));
+  if (!keys_within(kernel).has(N + 1))
+    throw NoAnswer{skipped(fmt::format("the manifest allows no problem of {} keys", N + 1))};
   Case masked = with_causal_written_out(c);
   const DType format = masked.mask().dtype();
   // The mask has to hold the sinks too.
-  const Case plain = with_sinks(c, [&](std::int64_t, double sink) {
+  Case plain = with_sinks(c, [&](std::int64_t, double sink) {
     const double rounded = round_to(format, sink);
     return in_a_proof() || std::isfinite(rounded) ? rounded : sink > 0 ? format_of(format).largest : -infinity;
   });
@@ -89,7 +91,15 @@ Verdict equals_key(Kernel& kernel, const Case& c) {
   }
   // Row-major: the layouts were those of shorter tensors.
   set_layouts(appended, Layouts());
-  const Result left = run_with_lse(kernel, plain), right = run_with_lse(kernel, within_reach(kernel, appended));
+  return {std::move(plain), std::move(appended)};
+}
+
+namespace {
+
+// One appended key with score sink and value 0: the same output and log-sum-exp.
+Verdict equals_key(Kernel& kernel, const Case& c) {
+  const auto [sinks, key] = sink_as_key(kernel, c);
+  const Result left = run_with_lse(kernel, sinks), right = run_with_lse(kernel, within_reach(kernel, key));
   return worse_of({agree({left, right}, Match::bound), agree_in_lse({left, right}, Match::bound)});
 }
 

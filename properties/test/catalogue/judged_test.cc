@@ -52,13 +52,28 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "self.is-attention", "reduction.self", "reduction.masked-self", "reduction.mh-self", "reduction.mmh-self"}},
       {"boolean masks only",
        {// Masks that add a number.
-        "masked.suppression-limit", "masked.boolean-is-additive", "masked.conventions-agree",
-        "masked.conventions-differ", "masked.row-shift", "masked.multihead-boolean-is-additive",
-        "masked.multihead-conventions-agree", "masked.multihead-conventions-differ", "sink.equals-key",
-        "sink.joint-shift", "sink.breaks-row-shift", "softcap.equals-mask", "softcap.bias-after", "alibi.equals-mask",
-        "alibi.as-given", "alibi.column-form"}},
-      // The notebook's X has five columns and three.
-      {"head dimension a multiple of 8", {"self.parameter-free"}},
+        "masked.suppression-limit",
+        "masked.boolean-is-additive",
+        "masked.conventions-agree",
+        "masked.conventions-differ",
+        "masked.row-shift",
+        "masked.multihead-boolean-is-additive",
+        "masked.multihead-conventions-agree",
+        "masked.multihead-conventions-differ",
+        "sink.equals-key",
+        "sink.joint-shift",
+        "sink.breaks-row-shift",
+        "softcap.equals-mask",
+        "softcap.bias-after",
+        "alibi.equals-mask",
+        "alibi.as-given",
+        "alibi.column-form",
+        "sink.gradient-equals-key",
+        "sink.dk-sum",
+        "alibi.gradient-equals-mask",
+        "backward.row-shift"}},
+      // The notebook's X has five columns and three; head dimensions that are no such multiples.
+      {"head dimension a multiple of 8", {"self.parameter-free", "backward.head-dims"}},
       {"post-scale only",
        {"masked.conventions-agree", "masked.conventions-differ", "masked.multihead-conventions-agree",
         "masked.multihead-conventions-differ"}},
@@ -71,7 +86,9 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "cache.speculative", "cache.split", "masked.conventions-agree", "masked.conventions-differ",
         "masked.multihead-conventions-agree", "masked.multihead-conventions-differ",
         // Two scales.
-        "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled", "softcap.scale-before"}}};
+        "self.parameter-free", "self.unscaled-vs-scaled", "sink.unscaled", "softcap.scale-before", "backward.scale",
+        // dk other than dv.
+        "backward.head-dims"}}};
   return all;
 }
 

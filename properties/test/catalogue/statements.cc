@@ -182,10 +182,15 @@ std::string calls(const Property& p) {
   for (std::int64_t k = 0; k < cases; ++k) {
     const Case drawn = generate(p, DType::f64, /*run_seed=*/1, k);
     std::size_t made = 0;
-    Spoilt spy([&](Kernel& kernel, const Case& c, DType output, bool want_lse) {
-      ++made, ++seen[difference(drawn, c)];
-      return kernel.run(c, output, want_lse);
-    });
+    Spoilt spy(
+        [&](Kernel& kernel, const Case& c, DType output, bool want_lse) {
+          ++made, ++seen[difference(drawn, c)];
+          return kernel.run(c, output, want_lse);
+        },
+        [&](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
+          ++made, ++seen["backward " + difference(drawn, c)];
+          return kernel.backward(c, answers, output);
+        });
     const ArgumentsAsked arguments;
     static_cast<void>(check_case(p, spy, drawn));
     for (const std::string& name : arguments.names()) {
@@ -229,7 +234,7 @@ std::string sees(const Property& p) {
     if (!goes_red(p, kernel)) continue;
     const std::size_t space = wrong.name.find(' ');
     const std::string first = wrong.name.substr(0, space);
-    if (first == "looks-at" || first == "wrong-at" || first == "lse") {
+    if (first == "looks-at" || first == "wrong-at" || first == "lse" || first.starts_with("gradients-")) {
       groups[first].push_back(wrong.name.substr(space + 1));
     } else {
       groups["mistakes"].push_back("\"" + wrong.name + "\"");
@@ -240,8 +245,10 @@ std::string sees(const Property& p) {
   for (const WrongWide& wrong : wrong_wide_kernels())
     if (goes_red(p, *with_wide_fault(wrong))) groups["wide"].push_back(wrong.name);
   std::string text;
-  for (const char* const group : {"looks-at", "wrong-at", "lse", "core", "wide", "mistakes"})
-    text += line("sees", {fmt::format("{}: {}", group, fmt::join(groups[group], group[0] == 'm' ? ", " : " "))});
+  for (const std::string group :
+       {"looks-at", "wrong-at", "lse", "core", "wide", "gradients-look-at", "gradients-wrong-at", "mistakes"})
+    if (p.backward != Backward::none || !group.starts_with("gradients-"))
+      text += line("sees", {fmt::format("{}: {}", group, fmt::join(groups[group], group[0] == 'm' ? ", " : " "))});
   return text;
 }
 

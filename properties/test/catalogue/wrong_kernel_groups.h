@@ -45,6 +45,11 @@ using OfAnswers = std::function<double(double right, double without)>;
 [[nodiscard]] std::vector<WrongKernel> mistaken_chunks();
 /// Right but for gradients.
 [[nodiscard]] std::vector<WrongKernel> mistaken_gradients();
+[[nodiscard]] std::vector<WrongKernel> mistaken_backward_passes();
+/// What these are made of, without a mistake.
+[[nodiscard]] WrongKernel plain_backward_pass();
+/// "gradients-look-at …" and "gradients-wrong-at …", as the first two of wrong_kernels.h.
+[[nodiscard]] std::vector<WrongKernel> noisy_gradients();
 /// Right but for sinks.
 [[nodiscard]] std::vector<WrongKernel> mistaken_sinks();
 /// Right but for caps.

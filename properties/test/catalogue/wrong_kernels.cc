@@ -127,7 +127,7 @@ std::vector<WrongKernel> made() {
   for (const auto& group :
        {with_wrong_lse(), mistaken_kernels(), mistaken_windows(), mistaken_chunks(), mistaken_sinks(),
         mistaken_softcaps(), mistaken_dropouts(), mistaken_alibi(), mistaken_descale(), mistaken_sequences(),
-        mistaken_caches(), mistaken_pages(), mistaken_gradients()})
+        mistaken_caches(), mistaken_pages(), mistaken_gradients(), mistaken_backward_passes(), noisy_gradients()})
     all.insert(all.end(), group.begin(), group.end());
   return all;
 }

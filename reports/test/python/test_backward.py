@@ -104,11 +104,12 @@ def violated(result):
 def test_a_right_one_holds_under_all_that_it_takes():
     result = Kernel().checked(cases=150)
     records = result.records()
-    assert result.verdict == "held" and {record["property"] for record in records} == {
-        *ORACLES, "backward.given", "backward.zero-dout", "backward.hidden-keys", "backward.gauge",
-        "backward.dv-sums-to-do",
-    }  # fmt: skip
-    assert all(record["held"] > 30 for record in records)
+    assert result.verdict == "held"
+    held = {record["property"]: record["held"] for record in records}
+    assert {*ORACLES, "backward.given", "backward.gauge", "backward.dv-sums-to-do"} < set(held)
+    # The manifest does not say where D comes from, and a function of arrays has no strides.
+    unasked = {"backward.dq-dk-need-delta", "backward.split-keys", "backward.strides"}
+    assert {name for name, count in held.items() if count <= 30} == unasked, held
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/problem/case.h"
+#include "core/problem/fields.h"
 #include "core/problem/selection.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/arrange.h"
@@ -81,6 +82,10 @@ std::vector<WrongKernel> mistaken_gradients() {
   }));
   all.push_back(asked("gradients with the scale twice", [](Case& c) { c.scale *= c.scale; }));
   all.push_back(asked("gradients without a mask", [](Case& c) { c[Slot::mask] = Tensor(); }));
+  for (const Variant& variant : {window_variant, chunk_variant, lengths_variant, packed_variant, left_pad_variant,
+                                 sink_variant, softcap_variant, dropout_variant, alibi_variant})
+    all.push_back(asked("gradients without " + std::string(variant.words),
+                        [variant](Case& c) { drop_variant(c, variant.name); }));
   all.push_back(asked("gradients of values moved by 1",
                       [](Case& c) { set_each(c[Slot::v], [](std::int64_t, double old) { return old + 1; }); }));
   all.push_back(changed("gradients of other values added", [](Kernel& kernel, const Case& c, Gradients& g) {
