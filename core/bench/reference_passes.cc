@@ -64,19 +64,56 @@ class Balls {
   arb_ptr balls_;
 };
 
+/// [keys][width] as the loops want it.
+void pack_panels(const std::vector<double>& rows, std::int64_t n, std::int64_t width, std::vector<double>& panels,
+                 std::vector<double>& scratch) {
+  using detail::panel_width;
+  const std::int64_t count = (n + panel_width - 1) / panel_width;
+  panels.resize(static_cast<std::size_t>(count * panel_width * width));
+  scratch.resize(static_cast<std::size_t>(count * panel_width));
+  double largest = 0;
+  for (std::int64_t first = 0; first < n; first += panel_width)
+    detail::inner_loops().pack(rows.data() + first * width, std::min(panel_width, n - first), width,
+                               panels.data() + first * width, scratch.data() + first, &largest);
+}
+
 }  // namespace
+
+const PlainBackwardPass::Gradients& PlainBackwardPass::operator()(const HeadData& head,
+                                                                  const std::vector<double>& d_out,
+                                                                  const std::vector<double>& out,
+                                                                  const std::vector<double>& lse) {
+  const detail::InnerLoops& loops = detail::inner_loops();
+  const std::int64_t n = head.keys, dk = head.dk, dv = head.dv;
+  pack_panels(head.k, n, dk, keys_, weights_), pack_panels(head.v, n, dv, values_, products_);
+  const auto count = std::ssize(weights_) / detail::panel_width;
+  found_.dq.assign(head.q.size(), 0), found_.dk.assign(head.k.size(), 0), found_.dv.assign(head.v.size(), 0);
+  double *const w = weights_.data(), *const ds = products_.data();
+  for (std::int64_t i = 0; i < head.queries; ++i) {
+    const double *const q = head.q.data() + i * dk, *const g = d_out.data() + i * dv;
+    loops.plain_dots(q, dk, keys_.data(), count, w);
+    for (std::int64_t j = 0; j < n; ++j) w[j] *= head.scale;
+    loops.weights(w, n, lse[static_cast<std::size_t>(i)], w);
+    loops.plain_dots(g, dv, values_.data(), count, ds);
+    double delta = 0;
+    for (std::int64_t c = 0; c < dv; ++c) delta += g[c] * out[static_cast<std::size_t>(i * dv + c)];
+    for (std::int64_t j = 0; j < n; ++j) ds[j] = w[j] * (ds[j] - delta) * head.scale;
+    loops.combine(ds, nullptr, n, head.k.data(), dk, found_.dq.data() + i * dk);
+    for (std::int64_t j = 0; j < n; ++j) {
+      double *const to_k = found_.dk.data() + j * dk, *const to_v = found_.dv.data() + j * dv;
+      for (std::int64_t c = 0; c < dk; ++c) to_k[c] += ds[j] * q[c];
+      for (std::int64_t c = 0; c < dv; ++c) to_v[c] += w[j] * g[c];
+    }
+  }
+  return found_;
+}
 
 const std::vector<double>& PlainPass::operator()(const HeadData& head) {
   using detail::panel_width;
   const detail::InnerLoops& loops = detail::inner_loops();
   const std::int64_t n = head.keys, dk = head.dk, dv = head.dv, count = (n + panel_width - 1) / panel_width;
-  panels_.resize(static_cast<std::size_t>(count * panel_width * dk));
-  weights_.resize(static_cast<std::size_t>(count * panel_width));
   out_.resize(static_cast<std::size_t>(head.queries * dv));
-  double largest = 0;
-  for (std::int64_t first = 0; first < n; first += panel_width)
-    loops.pack(head.k.data() + first * dk, std::min(panel_width, n - first), dk, panels_.data() + first * dk,
-               weights_.data() + first, &largest);
+  pack_panels(head.k, n, dk, panels_, weights_);
   double* const w = weights_.data();
   for (std::int64_t i = 0; i < head.queries; ++i) {
     loops.plain_dots(head.q.data() + i * dk, dk, panels_.data(), count, w);

@@ -26,6 +26,22 @@ class PlainPass {
   std::vector<double> panels_, weights_, out_;
 };
 
+/// The gradients of the same by q, k and v for a gradient by the output, `d_out` [M][dv], in double: scores, products
+/// and dq on the oracle's loops, and dk and dv by plain ones. dk and dv are multiples of 4.
+class PlainBackwardPass {
+ public:
+  struct Gradients {
+    std::vector<double> dq, dk, dv;
+  };
+  /// Valid until the next call. `out`: the output, and `lse` its log-sum-exp per row.
+  const Gradients& operator()(const HeadData& head, const std::vector<double>& d_out, const std::vector<double>& out,
+                              const std::vector<double>& lse);
+
+ private:
+  std::vector<double> keys_, values_, weights_, products_;
+  Gradients found_;
+};
+
 /// The same in wider arithmetic, each returning M x dv as doubles.
 [[nodiscard]] std::vector<double> arb_pass(const HeadData& head, long bits);
 /// MPFR through Boost, `digits` decimal digits.

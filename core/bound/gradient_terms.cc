@@ -13,7 +13,10 @@ struct Lifted {
   double whole, grown;
 };
 Lifted lifted(double weight, double la, double x) {
-  if (x < 0.5) return {weight * std::exp(x), weight * std::expm1(x)};
+  if (x < 0.5) {
+    const double grown = expm1_above(x);
+    return {weight * (1 + grown), weight * grown};
+  }
   const double whole = std::exp(la + x);
   return {whole, whole};
 }
@@ -27,6 +30,8 @@ struct Pass {
   double u_here;  ///< of the weights in dS
   double lam_here;
   double scaled;  ///< what counts of an underflow before the scale
+  double th;      ///< of what dS is made of, but for its rounding
+  double common;  ///< of the row's Ec, e^Ec - 1 where it is below 0.5
 
   Pass(const BackwardProfile& profile, const RowSizes& of)
       : p(profile), row(of), n(static_cast<double>(of.n)), dv(static_cast<double>(of.dv)) {
@@ -36,6 +41,8 @@ struct Pass {
     u_here = rounded ? p.u_p : 0;
     lam_here = p.lam_e + (rounded ? p.lam_p : 0) + 2 * p.lam;
     scaled = p.gain * (a.scale_before_rounding ? std::max(1.0, 1 / p.tau) : 1.0) * p.cap_range;
+    th = pw(p.u, 2 + (row.slope ? 3 : 0) + (a.scale_before_rounding ? 1 : 0));
+    common = std::expm1(row.common);
   }
 
   [[nodiscard]] bool kept(std::int64_t j) const { return !row.kept || row.kept[j] != 0; }
@@ -91,22 +98,22 @@ OnTheWay take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const auto at = static_cast<std::size_t>(j);
   const double e2 = x.of_weight(j) + (a.delta_in_sum ? x.gd * (row.delta + eD) : 0);
   const Lifted both = lifted(row.weight[j], row.la[j], row.E[j] + row.common);
-  const double common = row.common < 0.5 ? row.weight[j] * std::exp(row.common) : std::exp(row.la[j] + row.common);
+  const double common = row.common < 0.5 ? row.weight[j] * (1 + x.common) : std::exp(row.la[j] + row.common);
   const double exact = std::min(common, both.whole);
   // P e^Ec rho, and P e^Ec (1 + rho).
-  const double grown = (row.E[j] < 0.5 ? exact * std::expm1(row.E[j]) : both.whole) + x.u_here * both.whole;
+  const double grown = (row.E[j] < 0.5 ? exact * expm1_above(row.E[j]) : both.whole) + x.u_here * both.whole;
   const double whole = both.whole * (1 + x.u_here);
   const double apart = row.apart[j], reach = apart + e2 + eD;
   const double f = row.slope ? row.slope[j] : 1, of_f = row.slope ? row.of_slope[j] : 0;
   const double most_f = std::min(1.0, f + of_f) + of_f;
-  const double th = pw(p.u, 2 + (row.slope ? 3 : 0) + (a.scale_before_rounding ? 1 : 0));
+  const double th = x.th;
   const double lost = (x.lam_here * reach * most_f + 5 * p.lam * x.scaled) * (1 + th);
   const double size = whole * reach * most_f;
   const double stored = p.u_ds * (size * (1 + th) + lost) + p.lam_ds * x.scaled;
   const double own = grown * (apart + e2) * f + exact * e2 * f + whole * reach * of_f + th * size + lost + stored;
   out.scores[at] = (size * (1 + th) + lost) * (1 + p.u_ds) + p.lam_ds * x.scaled;
   out.of_k[at] = own + eD * grown * f;
-  const double moved = row.common < 0.5 ? std::expm1(row.common) * row.weight[j] : common;
+  const double moved = row.common < 0.5 ? x.common * row.weight[j] : common;
   out.of_q[at] = own + moved * apart * f + whole * eD * f;
   // dv has no D and no cap.
   const double grown_v = both.grown + p.u_p * both.whole;

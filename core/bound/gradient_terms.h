@@ -2,6 +2,7 @@
 // dv, and of one element what becomes of the sums of these.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -48,6 +49,12 @@ struct RowErrors {
 /// eD, the error of D - c; does not ask for `apart`.
 [[nodiscard]] double delta_error(const BackwardProfile& p, const RowSizes& row);
 void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out);
+
+/// e^x - 1 of x >= 0, from above: below 2^-6 by the first terms of its series, the last of them half as large again as
+/// it is, which is more than all that follow.
+[[nodiscard]] inline double expm1_above(double x) {
+  return (x < 0x1p-6 ? x * (1 + x * (0.5 + x * 0.25)) : std::expm1(x)) * (1 + 0x1p-50);
+}
 
 /// Sums that make up one element of a gradient, from above, before its scale.
 struct ElementSums {

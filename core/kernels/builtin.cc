@@ -1,6 +1,7 @@
 #include "core/kernels/builtin.h"
 
 #include <string>
+#include <utility>
 
 #include "core/kernel/lse_convention.h"
 #include "core/problem/fields.h"
@@ -32,10 +33,11 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.strides = true;
   manifest.lse = true;
   manifest.multihead = true;
-  if (kernel.backward.run != nullptr) {
+  if (kernel.backward) {
     manifest.backward = true;
-    manifest.backward_terms = kernel.backward.terms;
-    for (const DType dtype : formats) manifest.arithmetic.backward.emplace(dtype, kernel.backward.arithmetic(dtype));
+    manifest.backward_terms = terms_of(*kernel.backward, kernel.slopes);
+    for (const DType dtype : formats)
+      manifest.arithmetic.backward.emplace(dtype, arithmetic_of(*kernel.backward, dtype));
   }
   return manifest;
 }
@@ -90,14 +92,20 @@ KernelEntry entry_of(const BuiltinKernel& kernel) {
   entry.id = "builtin:" + std::string(kernel.name);
   entry.summary = std::string(kernel.summary);
   entry.make = [id = entry.id, kernel] {
-    return with_lse_of_contract(function_kernel(
-        id, manifest_of(kernel),
-        {.attention = [kernel](const attest_problem& problem, attest_result& result,
-                               std::string& message) { return run_builtin(kernel, problem, result, message); },
-         .multihead = [kernel](
-                          const attest_multihead_problem& problem, attest_result& result,
-                          std::string& message) { return run_builtin_multihead(kernel, problem, result, message); },
-         .backward = kernel.backward.run}));
+    KernelFunctions functions;
+    functions.attention = [kernel](const attest_problem& problem, attest_result& result, std::string& message) {
+      return run_builtin(kernel, problem, result, message);
+    };
+    functions.multihead = [kernel](const attest_multihead_problem& problem, attest_result& result,
+                                   std::string& message) {
+      return run_builtin_multihead(kernel, problem, result, message);
+    };
+    if (kernel.backward)
+      functions.backward = [form = *kernel.backward](const attest_backward_problem& problem,
+                                                     attest_gradients& gradients, std::string& message) {
+        return run_backward(form, problem, gradients, message);
+      };
+    return with_lse_of_contract(function_kernel(id, manifest_of(kernel), std::move(functions)));
   };
   return entry;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,7 @@ struct BuiltinKernel {
   DropoutPlace dropout = DropoutPlace::output;         ///< where it divides by 1 - p
   SlopeForm slopes = SlopeForm::distance;              ///< what a slope adds to a score under a causal form
   bool lse_of_columns = false;                         ///< its log-sum-exp is that of the column form
-  BuiltinBackward backward{};                          ///< none where it has no `run`
+  std::optional<BackwardForm> backward{};              ///< its backward pass, where it has one
 };
 /// Runs it on a problem in any of its dtypes, whatever the strides; ATTEST_UNSUPPORTED for another dtype.
 [[nodiscard]] int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,

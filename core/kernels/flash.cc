@@ -69,7 +69,7 @@ BuiltinKernel flash_kernel() {
       .no_key = NoKey::zero,
       .rows = {flash<F64>, flash<F32>, flash<F16>, flash<BF16>},
       .slopes = SlopeForm::column,
-      .backward = backward_from_lse()};
+      .backward = flash_backward(16)};
 }
 
 }  // namespace attest

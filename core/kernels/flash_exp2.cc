@@ -100,6 +100,8 @@ Arithmetic arithmetic(DType dtype) {
 }  // namespace
 
 BuiltinKernel flash_exp2_kernel() {
+  BackwardForm backward = flash_backward(64);
+  backward.base2 = backward.delta_in_sum = true;
   return {
       .name = "flash-exp2",
       .summary = "blocks of 32 keys, scale and maximum folded into exp2",
@@ -108,7 +110,8 @@ BuiltinKernel flash_exp2_kernel() {
       .no_key = NoKey::zero,
       .rows = {flash_exp2<F64>, flash_exp2<F32>, flash_exp2<F16>, flash_exp2<BF16>},
       .slopes = SlopeForm::column_divided,
-      .lse_of_columns = true};
+      .lse_of_columns = true,
+      .backward = backward};
 }
 
 }  // namespace attest

@@ -67,13 +67,16 @@ Arithmetic arithmetic(DType dtype) {
 }  // namespace
 
 BuiltinKernel lazy_kernel() {
+  BackwardForm backward = flash_backward(128);
+  backward.scale_first = true;
   return {
       .name = "lazy",
       .summary = "blocks of 8 keys, rescaled only when the maximum rises by more than 4",
       .arithmetic = arithmetic,
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::zero,
-      .rows = {lazy<F64>, lazy<F32>, lazy<F16>, lazy<BF16>}};
+      .rows = {lazy<F64>, lazy<F32>, lazy<F16>, lazy<BF16>},
+      .backward = backward};
 }
 
 }  // namespace attest

@@ -48,7 +48,8 @@ BuiltinKernel online_kernel() {
       .arithmetic = arithmetic,
       .claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values},
       .no_key = NoKey::zero,
-      .rows = {online<F64>, online<F32>, online<F16>, online<BF16>}};
+      .rows = {online<F64>, online<F32>, online<F16>, online<BF16>},
+      .backward = backward_by_weights(128)};
 }
 
 }  // namespace attest

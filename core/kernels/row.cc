@@ -151,9 +151,10 @@ struct RowVisitor {
   using Real = typename Format::Real;
   /// A row that sees a key; `shift`: by so much are all of its scores larger in the kernel's form.
   std::function<void(const RowPlace&, const Row<Format>&, Real shift)> seen;
-  /// One that sees none, and its sink, as it is and in that form.
-  std::function<void(const RowPlace&, Real sink, Real shifted)> empty;
-  std::function<void(const RowPlace&)> padding;  ///< one of no sequence
+  /// One that sees none, whose sink is in that form, and the sink as it is.
+  std::function<void(const RowPlace&, const Row<Format>&, Real sink)> empty;
+  std::function<void(const RowPlace&)> padding;                    ///< one of no sequence
+  std::function<void(const RowPlace& first, const Range&)> end{};  ///< behind the rows of a head of a sequence
 };
 
 template <class Format>
@@ -203,35 +204,34 @@ void walk_rows(const attest_problem& given, const RowForm& form, const RowVisito
           const Real shift = slope_form == SlopeForm::distance ? Real{0} : slope * static_cast<Real>(position);
           // A sink is larger by what all scores of its row are.
           const Real own_sink = shift == 0 ? sink : sink + shift;
-          if (sees) {
-            if (drops) load_kept(p, b, h, range, i, w);
-            const RowPlace place{b, h, next};
-            visitor.seen(place,
-                         {range.keys,
-                          head_dim,
-                          value_dim,
-                          w.q.data() + next * head_dim,
-                          w.k.data() + range.first_key * head_dim,
-                          w.v.data() + range.first_key * value_dim,
-                          w.visible.data(),
-                          has_bias ? w.bias.data() : nullptr,
-                          own_sink,
-                          softcap,
-                          drops ? w.kept.data() : nullptr,
-                          gain,
-                          slope,
-                          slope_form,
-                          position,
-                          static_cast<Real>(p.scale),
-                          p.mask_convention == ATTEST_MASK_PRE_SCALE,
-                          w.scratch.data(),
-                          nullptr,
-                          nullptr},
-                         shift);
-          } else {
-            visitor.empty({b, h, next}, sink, own_sink);
-          }
+          if (drops) load_kept(p, b, h, range, i, w);
+          const RowPlace place{b, h, next};
+          const Row<Format> row{range.keys,
+                                head_dim,
+                                value_dim,
+                                w.q.data() + next * head_dim,
+                                w.k.data() + range.first_key * head_dim,
+                                w.v.data() + range.first_key * value_dim,
+                                w.visible.data(),
+                                has_bias ? w.bias.data() : nullptr,
+                                own_sink,
+                                softcap,
+                                drops ? w.kept.data() : nullptr,
+                                gain,
+                                slope,
+                                slope_form,
+                                position,
+                                static_cast<Real>(p.scale),
+                                p.mask_convention == ATTEST_MASK_PRE_SCALE,
+                                w.scratch.data(),
+                                nullptr,
+                                nullptr};
+          if (sees)
+            visitor.seen(place, row, shift);
+          else
+            visitor.empty(place, row, sink);
         }
+        if (visitor.end && range.queries > 0) visitor.end({b, h, range.first_query}, range);
       }
       pad_up_to(p.q.shape[2]);
     }
@@ -260,8 +260,9 @@ void for_each_row(const attest_problem& problem, attest_result& result, const Ro
                            store_row(result, at.b, at.h, at.i, out, form.lse_of_columns ? lse : lse - shift);
                          },
                      .empty =
-                         [&](const RowPlace& at, Real sink, Real shifted) {
-                           if (sink != minus_infinity) return answer(at, Real{0}, form.lse_of_columns ? shifted : sink);
+                         [&](const RowPlace& at, const Row<Format>& row, Real sink) {
+                           if (sink != minus_infinity)
+                             return answer(at, Real{0}, form.lse_of_columns ? row.sink : sink);
                            const Real nan = std::numeric_limits<Real>::quiet_NaN();
                            form.no_key == NoKey::nan ? answer(at, nan, nan) : answer(at, Real{0}, minus_infinity);
                          },
@@ -269,13 +270,34 @@ void for_each_row(const attest_problem& problem, attest_result& result, const Ro
 }
 
 template <class Format>
-void for_each_seeing_row(const attest_problem& problem,
-                         const std::function<void(const RowPlace&, const Row<Format>&)>& visit) {
+void for_each_head(const attest_problem& problem, const std::function<void(const HeadRows<Format>&)>& visit) {
   using Real = typename Format::Real;
+  HeadRows<Format> head{};
+  std::vector<std::uint8_t> visible, kept;
+  std::vector<Real> bias;
+  const auto keep = [&](const Row<Format>& row) {
+    head.rows.push_back(row);
+    visible.insert(visible.end(), row.visible, row.visible + row.keys);
+    if (row.bias != nullptr) bias.insert(bias.end(), row.bias, row.bias + row.keys);
+    if (row.kept != nullptr) kept.insert(kept.end(), row.kept, row.kept + row.keys);
+  };
+  const auto finish = [&](const RowPlace& first, const Range& range) {
+    head.b = first.b, head.h = first.h, head.first_query = first.i, head.first_key = range.first_key;
+    std::int64_t before = 0;
+    for (Row<Format>& row : head.rows) {
+      row.visible = visible.data() + before;
+      if (row.bias != nullptr) row.bias = bias.data() + before;
+      if (row.kept != nullptr) row.kept = kept.data() + before;
+      before += row.keys;
+    }
+    visit(head);
+    head.rows.clear(), visible.clear(), kept.clear(), bias.clear();
+  };
   walk_rows<Format>(problem, {},
-                    {.seen = [&](const RowPlace& at, const Row<Format>& row, Real) { visit(at, row); },
-                     .empty = [](const RowPlace&, Real, Real) {},
-                     .padding = [](const RowPlace&) {}});
+                    {.seen = [&](const RowPlace&, const Row<Format>& row, Real) { keep(row); },
+                     .empty = [&](const RowPlace&, const Row<Format>& row, Real) { keep(row); },
+                     .padding = [](const RowPlace&) {},
+                     .end = finish});
 }
 
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
@@ -283,9 +305,9 @@ template void for_each_row(const attest_problem&, attest_result&, const RowForm&
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F16>&));
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<BF16>&));
 
-template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F64>&)>&);
-template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F32>&)>&);
-template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<F16>&)>&);
-template void for_each_seeing_row(const attest_problem&, const std::function<void(const RowPlace&, const Row<BF16>&)>&);
+template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F64>&)>&);
+template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F32>&)>&);
+template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F16>&)>&);
+template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<BF16>&)>&);
 
 }  // namespace attest

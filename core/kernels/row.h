@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <vector>
 
 #include "core/kernel/arithmetic.h"
 #include "core/kernels/formats.h"
@@ -93,10 +94,16 @@ template <class Format>
 void for_each_row(const attest_problem& problem, attest_result& result, const RowForm& form,
                   void (*kernel)(const Row<Format>&));
 
-/// visit(place, row) for every row that sees a key, in the order of the output; the row has no place for an answer.
+/// The rows of one head of one sequence, those that see no key among them: their masks are beside each other, and none
+/// has a place for an answer. Row i stands at {b, h, first_query + i}, key j at first_key + j.
 template <class Format>
-void for_each_seeing_row(const attest_problem& problem,
-                         const std::function<void(const RowPlace&, const Row<Format>&)>& visit);
+struct HeadRows {
+  std::int64_t b, h, first_query, first_key;
+  std::vector<Row<Format>> rows;
+};
+/// visit(head) for each head of each sequence that has a row, in the order of the output.
+template <class Format>
+void for_each_head(const attest_problem& problem, const std::function<void(const HeadRows<Format>&)>& visit);
 
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));

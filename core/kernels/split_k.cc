@@ -87,7 +87,8 @@ BuiltinKernel split_k_kernel() {
           .arithmetic = arithmetic,
           .claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values},
           .no_key = NoKey::zero,
-          .rows = {split_k<F64>, split_k<F32>, split_k<F16>, split_k<BF16>}};
+          .rows = {split_k<F64>, split_k<F32>, split_k<F16>, split_k<BF16>},
+          .backward = split_backward(64, splits)};
 }
 
 }  // namespace attest

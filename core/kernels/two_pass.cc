@@ -55,7 +55,7 @@ BuiltinKernel two_pass_kernel() {
       .no_key = NoKey::nan,
       .rows = {two_pass<F64>, two_pass<F32>, two_pass<F16>, two_pass<BF16>},
       .dropout = DropoutPlace::weights,
-      .backward = backward_from_weights()};
+      .backward = unfused_backward(64)};
 }
 
 }  // namespace attest

@@ -18,6 +18,7 @@
 #include "properties/diagnosis/find_limits.h"
 #include "properties/diagnosis/misreadings.h"
 #include "properties/diagnosis/probe_claims.h"
+#include "properties/diagnosis/probe_gradients.h"
 #include "properties/diagnosis/probe_multihead.h"
 #include "properties/diagnosis/probe_questions.h"
 #include "properties/diagnosis/probe_sizes.h"
@@ -67,6 +68,7 @@ class Prober : public ProbeQuestions {
     if (operation() == Operation::attention) {
       ask_groups();
       ask_lse();
+      ask_gradients(*this);
     } else {
       ask_multihead(*this);
     }

@@ -21,6 +21,8 @@ namespace attest {
 [[nodiscard]] std::vector<PlantedFault> faults_of_dropout();
 [[nodiscard]] std::vector<PlantedFault> faults_of_alibi();
 [[nodiscard]] std::vector<PlantedFault> faults_of_factors();
+/// Of backward passes of tiles.
+[[nodiscard]] std::vector<PlantedFault> faults_of_gradients();
 
 /// The same, all of that kind.
 [[nodiscard]] inline std::vector<PlantedFault> of_kind(FaultKind kind, std::vector<PlantedFault> faults) {

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "core/kernels/backward/builtin_backward.h"
 #include "properties/faults/faults.h"
 
 namespace attest {
@@ -23,7 +24,8 @@ std::span<const ControlKernel> controls() {
                     .make = {.block = 16, .backwards = true, .tiles = true}},
       ControlKernel{.name = "exp2",
                     .summary = "scale and maximum folded into exp2, weights rounded to the dtype",
-                    .make = {.block = 32, .folded_exp2 = true, .reciprocal = true, .narrow_weights = true}},
+                    .make = {.block = 32, .folded_exp2 = true, .reciprocal = true, .narrow_weights = true},
+                    .backward = BackwardForm{.tile = 16, .base2 = true, .delta_in_sum = true}},
       ControlKernel{.name = "lazy",
                     .summary = "the reference follows the maximum when it is 8 behind, rounded weights summed too",
                     .make = {.block = 4, .lazy_nats = 8, .narrow_weights = true, .narrow_denominator = true}},
@@ -45,22 +47,28 @@ std::span<const ControlKernel> controls() {
                     .make = {.block = 16, .narrow_denominator = true, .bf16_weights = true}},
       ControlKernel{.name = "tiles-of-16",
                     .summary = "16 queries by 16 keys, tiles that the mask hides are skipped",
-                    .make = {.block = 16, .query_tile = 16, .skips_hidden = true}},
+                    .make = {.block = 16, .query_tile = 16, .skips_hidden = true},
+                    .backward = backward_by_weights(16)},
       ControlKernel{.name = "tiles-of-64",
                     .summary = "64 queries by 64 keys, weights rounded to the dtype",
-                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64}},
+                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64},
+                    .backward = flash_backward(64)},
       ControlKernel{.name = "tiles-of-128",
                     .summary = "128 queries by 128 keys, weights rounded to the dtype, one reciprocal a row",
-                    .make = {.block = 128, .reciprocal = true, .narrow_weights = true, .query_tile = 128}},
+                    .make = {.block = 128, .reciprocal = true, .narrow_weights = true, .query_tile = 128},
+                    .backward = flash_backward(128)},
       ControlKernel{.name = "lazy-tiles",
                     .summary = "128 queries by 64 keys, the reference follows the maximum when it is 8 behind",
-                    .make = {.block = 64, .lazy_nats = 8, .query_tile = 128}},
+                    .make = {.block = 64, .lazy_nats = 8, .query_tile = 128},
+                    .backward = BackwardForm{.tile = 128, .scale_first = true}},
       ControlKernel{.name = "tiles-in-parts",
                     .summary = "tiles of 64; up to 16 queries take four tiles of keys at a time, merged as parts",
-                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64, .split_tiles = 4}},
+                    .make = {.block = 64, .narrow_weights = true, .query_tile = 64, .split_tiles = 4},
+                    .backward = split_backward(64, 4)},
       ControlKernel{.name = "small-tiles-in-parts",
                     .summary = "tiles of 16; up to 16 queries take four tiles of keys at a time, merged as parts",
-                    .make = {.block = 16, .query_tile = 16, .split_tiles = 4, .skips_hidden = true}}};
+                    .make = {.block = 16, .query_tile = 16, .split_tiles = 4, .skips_hidden = true},
+                    .backward = unfused_backward(16)}};
   return all;
 }
 

@@ -5,11 +5,13 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/kernels/backward/tiled_backward.h"
 #include "core/support/words.h"
 #include "properties/faults/make.h"
 
@@ -44,16 +46,18 @@ enum class FaultKind {
   batch,            ///< more than four batch entries, or several and more than one tile
   long_rows,        ///< more than 512, 2048, 4096 or 65,536 keys
   index,            ///< offsets beyond 16 or 32 bits, and strides at a head dimension of 128
-  split             ///< few queries, keys in parts
+  split,            ///< few queries, keys in parts
+  gradients,        ///< what a backward pass computes
+  gradient_tiles    ///< a backward pass of more than one tile, of wide heads, or of many
 };
 template <>
 struct Words<FaultKind> {
-  static constexpr std::array<std::string_view, 28> names{
+  static constexpr std::array<std::string_view, 30> names{
       "masks",         "numbers",       "windows",      "chunks",        "sequences",       "sinks",
       "softcaps",      "dropout",       "alibi",        "descale",       "second key tile", "partial tile",
       "causal tiles",  "mask tiles",    "window tiles", "chunk tiles",   "sequence tiles",  "sink tiles",
       "softcap tiles", "dropout tiles", "alibi tiles",  "descale tiles", "head dim",        "heads",
-      "batch",         "long rows",     "index",        "split"};
+      "batch",         "long rows",     "index",        "split",         "gradients",       "gradient tiles"};
 };
 
 /// A correct kernel with one mistake.
@@ -68,6 +72,8 @@ struct PlantedFault {
   bool lse = true;               ///< it offers the log-sum-exp
   std::string_view unseen = {};  ///< why outputs cannot show it; "" for all others
   FaultKind kind = {};           ///< set where the lists are joined
+  /// The backward pass, where it has one; the mistake is in it then, and `make` is right.
+  std::optional<BackwardForm> backward = {};
 
   [[nodiscard]] Slip slip() const { return Slip::named(name); }
 };
@@ -78,6 +84,7 @@ struct ControlKernel {
   std::string_view name;     ///< without "control:"
   std::string_view summary;  ///< one line
   Make make;
+  std::optional<BackwardForm> backward = {};  ///< its backward pass, where it has one
 };
 [[nodiscard]] std::span<const ControlKernel> controls();
 

@@ -3,9 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "core/kernels/backward/builtin_backward.h"
 #include "core/problem/fields.h"
 #include "properties/faults/catalogue.h"
 #include "properties/faults/faults.h"
+#include "properties/faults/planted_backward.h"
 
 namespace attest {
 namespace {
@@ -16,7 +18,8 @@ std::vector<DType> dtypes_of(const Make& make) {
   return {DType::f64, DType::f32, DType::f16, DType::bf16};
 }
 
-Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const std::vector<DType>& dtypes, bool lse) {
+Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const std::vector<DType>& dtypes, bool lse,
+                     const std::optional<BackwardForm>& backward = {}) {
   Manifest manifest;
   manifest.name = std::string(name);
   manifest.version = "1";
@@ -39,18 +42,31 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.grouped_query = true;
   manifest.strides = true;
   manifest.lse = lse;
+  if (backward) {
+    manifest.backward = true;
+    manifest.backward_terms = terms_of(*backward, SlopeForm::distance);
+    manifest.backward_terms.dq = slip != Slip("dk-needs-dq");
+    for (const DType dtype : dtypes) manifest.arithmetic.backward.emplace(dtype, arithmetic_of(*backward, dtype));
+  }
   // A sink tells what the log-sum-exp does: that a whole row's weights are off by a factor before they are divided.
   if (!lse) manifest.variants.erase(std::string(sink_variant.name));
   return manifest;
 }
 
-std::unique_ptr<Kernel> kernel_of(const std::string& id, Manifest manifest, const Make& make, Slip slip) {
+std::unique_ptr<Kernel> kernel_of(const std::string& id, Manifest manifest, const Make& make, Slip slip,
+                                  const std::optional<BackwardForm>& backward = {}) {
+  KernelFunctions functions;
   // A copy of the function has its own count, so clones share nothing.
-  return function_kernel(id, std::move(manifest),
-                         [make, slip, calls = std::int64_t{0}](const attest_problem& problem, attest_result& result,
-                                                               std::string& message) mutable {
-                           return run_planted(make, slip, problem, result, calls++, message);
-                         });
+  functions.attention = [make, slip, calls = std::int64_t{0}](const attest_problem& problem, attest_result& result,
+                                                              std::string& message) mutable {
+    return run_planted(make, slip, problem, result, calls++, message);
+  };
+  if (backward)
+    functions.backward = [form = *backward, slip](const attest_backward_problem& problem, attest_gradients& gradients,
+                                                  std::string& message) {
+      return run_planted_backward(form, slip, problem, gradients, message);
+    };
+  return function_kernel(id, std::move(manifest), std::move(functions));
 }
 
 std::string id_of(const PlantedFault& fault) {
@@ -73,6 +89,7 @@ std::span<const PlantedFault> planted_faults() {
     std::ranges::move(faults_of_dropout(), std::back_inserter(joined));
     std::ranges::move(faults_of_alibi(), std::back_inserter(joined));
     std::ranges::move(faults_of_factors(), std::back_inserter(joined));
+    std::ranges::move(faults_of_gradients(), std::back_inserter(joined));
     for (PlantedFault& fault : joined)
       if (fault.dtypes.empty()) fault.dtypes = dtypes_of(fault.make);
     return joined;
@@ -94,23 +111,24 @@ std::vector<KernelEntry> control_kernels() {
   for (const ControlKernel& control : controls()) {
     const std::string id = "control:" + std::string(control.name);
     entries.push_back({id, std::string(control.summary), [&control, id] {
-                         return kernel_of(
-                             id, manifest_of(control.name, control.make, Slip(), dtypes_of(control.make), true),
-                             control.make, Slip());
+                         return kernel_of(id,
+                                          manifest_of(control.name, control.make, Slip(), dtypes_of(control.make), true,
+                                                      control.backward),
+                                          control.make, Slip(), control.backward);
                        }});
   }
   return entries;
 }
 
 std::unique_ptr<Kernel> with_fault(const PlantedFault& fault) {
-  return kernel_of(id_of(fault), manifest_of(fault.name, fault.make, fault.slip(), fault.dtypes, fault.lse), fault.make,
-                   fault.slip());
+  Manifest manifest = manifest_of(fault.name, fault.make, fault.slip(), fault.dtypes, fault.lse, fault.backward);
+  return kernel_of(id_of(fault), std::move(manifest), fault.make, fault.slip(), fault.backward);
 }
 
 std::unique_ptr<Kernel> without_fault(const PlantedFault& fault) {
   const std::string name(fault.name);
-  Manifest manifest = manifest_of(name, fault.make, Slip(), fault.dtypes, fault.lse);
-  return kernel_of("without:" + name, std::move(manifest), fault.make, Slip());
+  Manifest manifest = manifest_of(name, fault.make, Slip(), fault.dtypes, fault.lse, fault.backward);
+  return kernel_of("without:" + name, std::move(manifest), fault.make, Slip(), fault.backward);
 }
 
 }  // namespace attest

@@ -15,15 +15,21 @@ namespace attest {
 /// Thrown out of a kernel's call when the run is to end, so that a long batch or shrink is abandoned between two calls.
 class Abandoned : public std::exception {};
 
-/// run() throws Abandoned once `stop` says so, before a call or after one that came to
+/// A call throws Abandoned once `stop` says so, before a call or after one that came to
 /// nothing: an interrupt cuts a wait short, which is nothing that the kernel did.
 class WatchedKernel final : public ForwardingKernel {
  public:
   /// Told of every call that was answered. Whoever listens hears numbers of a dtype, so these are asked for always.
   using Listener = std::function<void(const Case&, const Tensor& out)>;
+  /// Told of every backward pass that was answered, and of what it was given.
+  using GradientListener = std::function<void(const Case&, const ForwardAnswers&, const Reply&)>;
   explicit WatchedKernel(
-      Kernel& kernel, std::function<bool()> stop = [] { return false; }, Listener listener = {})
-      : ForwardingKernel(kernel), stop_(std::move(stop)), listener_(std::move(listener)) {}
+      Kernel& kernel, std::function<bool()> stop = [] { return false; }, Listener listener = {},
+      GradientListener gradient_listener = {})
+      : ForwardingKernel(kernel),
+        stop_(std::move(stop)),
+        listener_(std::move(listener)),
+        gradient_listener_(std::move(gradient_listener)) {}
 
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     if (stop_()) throw Abandoned();
@@ -37,6 +43,14 @@ class WatchedKernel final : public ForwardingKernel {
     return reply;
   }
 
+  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+    if (stop_()) throw Abandoned();
+    Reply reply = ForwardingKernel::backward(c, answers, output);
+    if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
+    if (reply.status == CallStatus::ok && gradient_listener_) gradient_listener_(c, answers, reply);
+    return reply;
+  }
+
   /// The run is to end, and the next call would throw.
   [[nodiscard]] bool is_to_end() const { return stop_(); }
   /// The classes of bits that occurred in q, k and v of the calls since the last call of this.
@@ -47,6 +61,7 @@ class WatchedKernel final : public ForwardingKernel {
  private:
   std::function<bool()> stop_;
   Listener listener_;
+  GradientListener gradient_listener_;
   BitClasses sent_ = 0;
   std::int64_t answered_ = 0;
 };

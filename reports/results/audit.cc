@@ -33,7 +33,9 @@ class Audited {
 
   /// Nothing where it was stopped.
   std::optional<AuditedKernel> run() {
-    WatchedKernel watched(*kernel_, stop_, [this](const Case& c, const Tensor& out) { hear(c, out); });
+    WatchedKernel watched(
+        *kernel_, stop_, [this](const Case& c, const Tensor& out) { hear(c, out); },
+        [this](const Case& c, const ForwardAnswers& answers, const Reply& reply) { hear(c, answers, reply); });
     try {
       for (std::int64_t k = 0;; ++k) {
         for (const Target& target : targets_) {
@@ -70,19 +72,43 @@ class Audited {
     result_.caught.try_emplace(name, FirstCatch{k, result_.cases, dtype});
   }
 
-  /// The rules of others on one call. A control's rates need no more calls than a fault's.
+  /// Whether the rules of others are still to hear calls in the dtype. A control's rates need no more than a fault's.
+  [[nodiscard]] bool listens_to(const Case& c) const {
+    if (c.operation != Operation::attention || c.dtype() == DType::f64) return false;
+    return result_.cases <= plan_.cases && !(twin_ && told_ == RuleSet().set());
+  }
+
+  /// The rules on one call.
   void hear(const Case& c, const Tensor& out) {
-    if (c.operation != Operation::attention || c.dtype() == DType::f64 || out.dtype() != c.dtype()) return;
-    if (result_.cases > plan_.cases || (twin_ && told_ == RuleSet().set())) return;
+    if (!listens_to(c) || out.dtype() != c.dtype()) return;
     const Yardstick yardstick(c);
     if (!yardstick.says_something()) return;
+    tell_apart(yardstick.rejecting(out), [&]() -> std::optional<RuleSet> {
+      const Reply right = twin_->run(c);
+      if (right.status != CallStatus::ok) return std::nullopt;
+      return yardstick.rejecting(right.out);
+    });
+  }
+  /// The same on a backward pass: the twin has it of the same forward answers.
+  void hear(const Case& c, const ForwardAnswers& answers, const Reply& reply) {
+    if (!listens_to(c)) return;
+    const GradientYardstick yardstick(c);
+    if (!yardstick.says_something()) return;
+    tell_apart(yardstick.rejecting(reply.gradients), [&]() -> std::optional<RuleSet> {
+      const Reply right = twin_->backward(c, answers, c.dtype());
+      if (right.status != CallStatus::ok) return std::nullopt;
+      return yardstick.rejecting(right.gradients);
+    });
+  }
+  /// Those that reject a call, and of these not the right kernel's.
+  template <class RejectingTwin>
+  void tell_apart(const RuleSet& rejecting, RejectingTwin&& rejecting_twin) {
     ++result_.ruled;
-    const RuleSet rejecting = yardstick.rejecting(out);
     for (std::size_t n = 0; n < other_rule_count; ++n) result_.rejected[n] += rejecting[n] ? 1 : 0;
     if (!twin_ || (rejecting & ~told_).none()) return;
-    const Reply right = twin_->run(c);
-    if (right.status != CallStatus::ok) return;
-    const RuleSet told = rejecting & ~yardstick.rejecting(right.out) & ~told_;
+    const std::optional<RuleSet> right = rejecting_twin();
+    if (!right) return;
+    const RuleSet told = rejecting & ~*right & ~told_;
     for (std::size_t n = 0; n < other_rule_count; ++n)
       if (told[n]) result_.told_apart[n] = result_.cases;
     told_ |= told;

@@ -44,6 +44,14 @@
 // A multihead function gets q, k, v [batch, length, channels], heads, and the tensors w_q, w_k, w_v, b_q, b_k, b_v, w_o,
 // b_o, bias_k, bias_v (null: absent).
 //
+// serve(attention, manifest, { backward }) has a backward pass, too. That function gets what attention gets, and
+//     dOut             the gradient by the output, a tensor of its shape
+//     out, lse         null, or what attention itself returned, lse a tensor 'f64', where "uses" in the manifest's
+//                      "backward" lists them; unstated: both
+//     wants            of 'dq', 'dk' and 'dv' those that are asked for
+// It returns { dq, dk, dv }, arrays of the lengths and dtypes of q, k and v; dk and dv are summed over the heads of a
+// group. attention must return an lse then.
+//
 // A tensor is { dtype, shape, data } and, where it has four axes, row(b, h, i): its last axis there, where an axis of
 // length 1 repeats. data is row-major: Float64Array, Float32Array, for f16 and bf16 the bits in a Uint16Array, for fp8 and
 // bool a Uint8Array, for i8 an Int8Array. The function returns out [batch, heads, M, dv] as such an array of outDtype,
@@ -76,8 +84,8 @@ const ARRAYS = {
 const MULTIHEAD_TENSORS = ['w_q', 'w_k', 'w_v', 'b_q', 'b_k', 'b_v', 'w_o', 'b_o', 'bias_k', 'bias_v'];
 // What a request may hold: its keys, with the words that each may be where these are few, and its tensors.
 const KEYS = {
-  attest: ['1', '2'], op: ['attention', 'multihead'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
-  causal: ['none', 'top-left', 'bottom-right'], heads: null, want: ['lse'],
+  attest: ['1', '2'], op: ['attention', 'multihead', 'attention_backward'], scale: null, mask_convention: ['post-scale', 'pre-scale'],
+  causal: ['none', 'top-left', 'bottom-right'], heads: null, want: null,
   out_dtype: Object.keys(ARRAYS).filter((name) => !['BOOL', 'I32', 'I8'].includes(name))
     .map((name) => name.toLowerCase()),
 };
@@ -93,7 +101,12 @@ const VARIANTS = {
   descale: ['q_descale', 'k_descale', 'v_descale', 'q_descale_block', 'kv_descale_block'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
-const TENSORS = { attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS] };
+const BACKWARD_TENSORS = ['d_out', 'out', 'lse'];
+const TENSORS = {
+  attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS],
+  attention_backward: [...ATTENTION_TENSORS, ...BACKWARD_TENSORS],
+};
+const GRADIENTS = { dq: 'q', dk: 'k', dv: 'v' }; // and of what
 
 /** The kernel cannot do this problem: it is skipped and counted. */
 class Unsupported extends Error {}
@@ -189,6 +202,11 @@ function refuseUnknown({ metadata, tensors }, listed) {
     if (!known) refuse(`the key "${key}" of a request`);
     if (KEYS[key] !== null && !KEYS[key].includes(value)) refuse(`"${value}" as ${key}`);
   }
+  const wants = op === 'attention_backward' ? Object.keys(GRADIENTS) : ['lse'];
+  for (const word of (metadata.want ?? '').split(' ').filter(Boolean)) {
+    if (!wants.includes(word)) refuse(`"${word}" as want`);
+  }
+  if (op === 'attention_backward' && !metadata.want) refuse('a request for gradients that wants none');
   for (const [name, { dtype }] of Object.entries(tensors)) {
     if (!TENSORS[op].includes(name) && !listed.includes(name)) refuse(`a tensor "${name}" of ${op}`);
     if (!Object.hasOwn(ARRAYS, dtype.toUpperCase())) refuse(`the dtype ${dtype.toUpperCase()} of ${name}`);
@@ -205,6 +223,10 @@ function problem(metadata, { q, k, v, mask = null, ...others }, listed) {
   if (metadata.op === 'multihead') {
     given.heads = Number(metadata.heads);
     for (const name of MULTIHEAD_TENSORS) given[name] = others[name] ?? null;
+  }
+  if (metadata.op === 'attention_backward') {
+    for (const name of BACKWARD_TENSORS) given[camelCase(name)] = others[name] ?? null;
+    given.wants = metadata.want.split(' ');
   }
   for (const name of listed) {
     if (Object.hasOwn(metadata, name)) {
@@ -241,6 +263,12 @@ async function answer(functions, manifest, { metadata, tensors }) {
   if (!functions[op]) throw new Unsupported(`there is no ${op} function`);
   const given = problem(metadata, tensors, listed);
   const result = await functions[op](given);
+  if (op === 'attention_backward') {
+    return reply(null, given.wants.map((name) => {
+      const { dtype, shape } = tensors[GRADIENTS[name]];
+      return output(name, dtype.toUpperCase(), shape, result?.[name]);
+    }));
+  }
   const { out, lse } = ArrayBuffer.isView(result) ? { out: result } : (result ?? {});
   const shape = outputShape(op, given);
   const entries = [output('out', given.outDtype.toUpperCase(), shape, out)];
@@ -253,16 +281,18 @@ async function answer(functions, manifest, { metadata, tensors }) {
 
 /**
  * Answers requests on standard input until it ends. "name", "dtypes" (f64 and f32) and "operations" are filled in where
- * the manifest is silent. Either function may be null.
+ * the manifest is silent, and "lse" where there is a backward pass. Each function may be null.
  */
-async function serve(attention, manifest = {}, { multihead = null } = {}) {
-  const functions = { attention, multihead };
+async function serve(attention, manifest = {}, { multihead = null, backward = null } = {}) {
+  const functions = { attention, multihead, attention_backward: backward };
   const operations = Object.keys(functions).filter((op) => functions[op]);
   if (operations.length === 0) refuse('serve needs a function, { multihead }, or both');
+  if (backward && !attention) refuse('{ backward } is the backward pass of an attention function, and there is none');
   if (manifest.strides) refuse('arrays are row-major here: leave "strides" out of the manifest');
   if (manifest.shared_memory) refuse('arrays come in frames here: leave "shared_memory" out of the manifest');
   const name = functions[operations[0]].name || 'JavaScript function';
-  const complete = { name, dtypes: ['f64', 'f32'], operations, ...manifest };
+  const filled = { name, dtypes: ['f64', 'f32'], operations, ...(backward ? { lse: true } : {}) };
+  const complete = { ...filled, ...manifest };
   for (let next = request(); next !== null; next = request()) {
     try {
       await answer(functions, complete, next);

@@ -49,6 +49,15 @@ struct PrefixFound {
   double most_size = 0;  ///< largest |o| + B
 };
 
+/// What multiplies each of some rows in four sums, `stride` apart, and these sums per column.
+struct GradientTerms {
+  const double *value, *error, *here, *size;
+  std::int64_t stride;
+};
+struct GradientColumns {
+  double *value, *error, *here, *size;
+};
+
 struct InnerLoops {
   /// One panel from rows of k ([here <= panel_width][dk]): panel[c][l] = k[l][c], 0 for l >= here; sums[l] = |k_l|_1.
   /// Raises `most` to the largest |k|. Returns whether all are finite.
@@ -109,6 +118,13 @@ struct InnerLoops {
   /// sum_j w[j] v[row(j)][k] as combine, to within (n+4)^2 / 2 u^2 sum_j |w[j] v[row(j)][k]|.
   void (*combine_dd)(const double* w_high, const double* w_low, const std::int64_t* index, std::int64_t n,
                      const double* v, std::int64_t stride, double* high, double* low);
+
+  /// value[c] += sum_r of.value[r] row_r[c], and of |row_r[c]| the other three; c < n, r < count. row_r begins at
+  /// rows + (index ? index[r] : r) pitch.
+  void (*add_terms)(const GradientTerms& of, std::int64_t count, const double* rows, const std::int64_t* index,
+                    std::int64_t pitch, std::int64_t n, const GradientColumns& sums);
+  /// sum[c] += factor row[c]; c < n.
+  void (*add_multiple)(double factor, const double* row, std::int64_t n, double* sum);
 };
 
 /// The fastest loops this processor runs.

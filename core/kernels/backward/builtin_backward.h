@@ -1,4 +1,4 @@
-// The backward passes of built-in kernels: two families, each in every format.
+// The backward passes of built-in kernels: families of tiles, each in every format.
 #pragma once
 
 #include <attest/kernel.h>
@@ -6,26 +6,37 @@
 #include <string>
 
 #include "core/kernel/manifest.h"
+#include "core/kernels/backward/tiled_backward.h"
 
 namespace attest {
 
-/// What their backward passes do not have.
-[[nodiscard]] inline std::vector<Feature> without_gradients() {
-  return {Feature::lengths, Feature::packed,  Feature::left_pad, Feature::sink,
-          Feature::softcap, Feature::dropout, Feature::alibi};
+/// FlashAttention-2's: weights again from the log-sum-exp, D from the output, dq as atomics add it up, each head's dk
+/// and dv rounded before the sum over its group.
+[[nodiscard]] constexpr BackwardForm flash_backward(std::int64_t tile) {
+  return {.tile = tile, .drawn_order = true, .rounded_heads = true};
+}
+/// The forward pass's weights once more, normalised and rounded, D from them, and their gradients as written to memory.
+[[nodiscard]] constexpr BackwardForm unfused_backward(std::int64_t tile) {
+  return {.tile = tile, .weights = WeightsFrom::stored, .delta = DeltaFrom::weights};
+}
+/// Parts of the keys at once, each with a dq of its own.
+[[nodiscard]] constexpr BackwardForm split_backward(std::int64_t tile, std::int64_t splits) {
+  return {.tile = tile, .splits = splits};
+}
+/// Weights from the log-sum-exp, and D from them and not from the output.
+[[nodiscard]] constexpr BackwardForm backward_by_weights(std::int64_t tile) {
+  return {.tile = tile, .delta = DeltaFrom::weights};
 }
 
-/// One family.
-struct BuiltinBackward {
-  int (*run)(const attest_backward_problem& problem, attest_gradients& gradients, std::string& message) = nullptr;
-  BackwardTerms terms{};
-  BackwardArithmetic (*arithmetic)(DType) = nullptr;
-};
+/// What a kernel of the form says of itself, its scores with slopes in the given form in its forward pass; and what it
+/// declares in a dtype.
+[[nodiscard]] BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes);
+[[nodiscard]] BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype);
 
-/// Weights again from the log-sum-exp and D from the output; P and dS are rounded to the format before they multiply,
-/// each head's dk and dv before they are added up over its group (Dao 2023, algorithm 2 for one row).
-[[nodiscard]] BuiltinBackward backward_from_lse();
-/// The forward pass's weights once more, normalised and rounded, D from them, and dP and dS as written to memory.
-[[nodiscard]] BuiltinBackward backward_from_weights();
+/// Does a backward pass of tiles have all variants of the problem? ATTEST_UNSUPPORTED and why, or ATTEST_OK.
+[[nodiscard]] int accept_backward(const attest_problem& forward, std::string& message);
+/// Runs it on a problem in f64, f32, f16 or bf16; ATTEST_UNSUPPORTED for another dtype and for a variant that it lacks.
+[[nodiscard]] int run_backward(const BackwardForm& form, const attest_backward_problem& problem,
+                               attest_gradients& gradients, std::string& message);
 
 }  // namespace attest

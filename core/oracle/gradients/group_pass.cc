@@ -12,14 +12,13 @@ namespace attest::detail {
 namespace {
 
 constexpr double unit = 0x1p-53;
+/// One product in the loops' own layout costs so much less than one apart.
+constexpr std::int64_t times_cheaper = 3;
 
-/// to[c] += x * row[c], and the like for sizes.
-void add(double x, const double* row, std::int64_t n, double* to) {
-  for (std::int64_t c = 0; c < n; ++c) to[c] += x * row[c];
+std::int64_t panels(std::int64_t keys) {
+  return (keys + panel_width - 1) / panel_width;
 }
-void add_size(double x, const double* row, std::int64_t n, double* to) {
-  for (std::int64_t c = 0; c < n; ++c) to[c] += x * std::fabs(row[c]);
-}
+
 double sum_of_sizes(const double* row, std::int64_t n) {
   double sum = 0;
   for (std::int64_t c = 0; c < n; ++c) sum += std::fabs(row[c]);
@@ -35,6 +34,11 @@ bool all_finite(const double* row, std::int64_t n) {
 }
 
 }  // namespace
+
+GradientColumns GradientSumsHere::row(std::int64_t i) {
+  const std::int64_t at = i * width;
+  return {value.data() + at, error.data() + at, here.data() + at, size.data() + at};
+}
 
 void GradientSumsHere::clear(std::int64_t rows, std::int64_t columns) {
   width = columns;
@@ -54,8 +58,24 @@ void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv
   of_q_.clear(heads_ * queries, dk), of_k_.clear(keys, dk), of_v_.clear(keys, dv);
   parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
   constant_k_.assign(static_cast<std::size_t>(keys), 0.0), constant_v_ = constant_k_;
+  pack_values();
   count_rows(task, s);
   for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h);
+}
+
+/// V as the loops have it, which products with gradients by the output are taken with.
+void GroupPass::pack_values() {
+  const std::int64_t keys = head_.keys, dv = head_.dv;
+  fit(values_, panels(keys) * panel_width * dv);
+  for (auto* array : {&dots_, &sizes_of_all_}) fit(*array, panels(keys) * panel_width);
+  std::vector<double> rows(static_cast<std::size_t>(panel_width * dv));
+  double most = 0;
+  for (std::int64_t first = 0; first < keys; first += panel_width) {
+    const std::int64_t here = std::min(panel_width, keys - first);
+    for (std::int64_t j = 0; j < here; ++j)
+      std::copy_n(head_.v.data() + (first + j) * head_.stride, dv, rows.data() + j * dv);
+    inner_loops().pack(rows.data(), here, dv, values_.data() + first * dv, sizes_of_all_.data() + first, &most);
+  }
 }
 
 void GroupPass::count_rows(const GradientTask& task, const Sequence& s) {
@@ -70,6 +90,11 @@ void GroupPass::count_rows(const GradientTask& task, const Sequence& s) {
         ++rows_of_key_[static_cast<std::size_t>(row_.key_at(j))];
     }
   }
+  sums_of_key_.resize(rows_of_key_.size());
+  for (std::size_t j = 0; j < rows_of_key_.size(); ++j)
+    sums_of_key_[j] = j > 0 && rows_of_key_[j] == rows_of_key_[j - 1]
+                          ? sums_of_key_[j - 1]
+                          : pw(backward_profile(profile_, task.backward).u_a, rows_of_key_[j] + 1);
 }
 
 void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h) {
@@ -81,12 +106,14 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
   if (task.options.at == GradientsAt::answers && task.backward.delta != DeltaFrom::weights)
     here_.declared.delta = DeltaFrom::out;
   head_k_.clear(head_.keys, head_.dk), head_v_.clear(head_.keys, head_.dv);
+  kept_rows_.start(head_.keys, head_.dk, head_.dv);
   for (std::int64_t i = 0; i < head_.queries; ++i) {
     const Excuse excuse = take_row(task, s, h, i);
     rows_[static_cast<std::size_t>(h * head_.queries + i)] = excuse;
     // A row that sees no key has no part in the others' gradients, whatever becomes of its own.
     if (excuse != Excuse::none && excuse != Excuse::fully_masked) group_ = excuse;
   }
+  kept_rows_.flush(head_k_, head_v_);
   const auto join = [](const GradientSumsHere& own, GradientSumsHere& all, std::vector<double>& parts) {
     for (std::size_t e = 0; e < own.value.size(); ++e) {
       all.value[e] += own.value[e], all.error[e] += own.error[e], all.here[e] += own.here[e];
@@ -160,7 +187,7 @@ bool GroupPass::unseen_values_harmless(const double* out) const {
 /// P of each key and how far it may be off, as an exponent.
 void GroupPass::take_weights(const GradientTask& task, double given_lse) {
   const bool at_answers = task.options.at == GradientsAt::answers;
-  for (auto* array : {&weight_, &la_, &most_weight_, &exponent_}) fit(*array, row_.n);
+  for (auto* array : {&weight_, &la_, &most_weight_, &exponent_, &grown_}) fit(*array, row_.n);
   const RowKeys& keys = row_.keys;
   const double per_size = unit * static_cast<double>(head_.dk + 14) * (1 + 0x1p-20);
   double mean = 0, most = 0;
@@ -181,7 +208,8 @@ void GroupPass::take_weights(const GradientTask& task, double given_lse) {
     la_[e] = at_answers ? keys.s[j] - given_lse : keys.la[j];
     weight_[e] = at_answers ? std::exp(la_[e]) : keys.alpha[j];
     exponent_[e] += at_answers ? unit * (4 + 2 * std::fabs(la_[e])) : common_here_;
-    most_weight_[e] = weight_[e] * std::exp(exponent_[e]) + lost_weight;
+    grown_[e] = expm1_above(exponent_[e]);
+    most_weight_[e] = weight_[e] * (1 + grown_[e]) + lost_weight;
   }
 }
 
@@ -192,16 +220,23 @@ void GroupPass::take_products() {
   if (sums) fit(v1_, keys_);
   fit(kept_, keys_);
   const std::int64_t dv = head_.dv;
+  // Of all keys at a time where the row sees a good part of them.
+  const bool of_all = times_cheaper * keys_ >= head_.keys;
+  if (of_all) inner_loops().dots(g_.data(), dv, values_.data(), panels(head_.keys), dots_.data(), sizes_of_all_.data());
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
     const std::int64_t at = row_.key_at(j);
     const double* const v = head_.v.data() + at * head_.stride;
     kept_[e] = !row_.keys.index || row_.keys.index[j] == at ? 1 : 0;
     double dot = 0, size = 0;
-    for (std::int64_t c = 0; kept_[e] != 0 && c < dv; ++c) {
-      const double term = g_[static_cast<std::size_t>(c)] * v[c];
-      dot += term;
-      size += std::fabs(term);
+    if (kept_[e] != 0 && of_all) {
+      dot = dots_[static_cast<std::size_t>(at)], size = sizes_of_all_[static_cast<std::size_t>(at)];
+    } else if (kept_[e] != 0) {
+      for (std::int64_t c = 0; c < dv; ++c) {
+        const double term = g_[static_cast<std::size_t>(c)] * v[c];
+        dot += term;
+        size += std::fabs(term);
+      }
     }
     of_weight_[e] = head_.gain.high * dot;
     size_[e] = size * (1 + 0x1p-40);
@@ -248,7 +283,7 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
     const auto e = static_cast<std::size_t>(j);
     own_delta += weight_[e] * of_weight_[e];
     // What this evaluation of the output errs by.
-    of_output += most_weight_[e] * (std::expm1(exponent_[e]) + (2 * static_cast<double>(row_.n) + 8) * unit) * size_[e];
+    of_output += most_weight_[e] * (grown_[e] + (2 * static_cast<double>(row_.n) + 8) * unit) * size_[e];
   }
   // The products and sums of it underflow where values are subnormal, and g may be large.
   of_output += sum_of_sizes(g_.data(), dv) * (static_cast<double>(row_.n) + 2) * 0x1p-1074 * (1 + 0x1p-20);
@@ -332,66 +367,97 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
 }
 
 void GroupPass::add_to_query(std::int64_t slot) {
+  const InnerLoops& loops = inner_loops();
   const std::int64_t dk = head_.dk;
-  const auto from = static_cast<std::size_t>(slot * dk);
-  double *const value = of_q_.value.data() + from, *const error = of_q_.error.data() + from;
-  double *const here = of_q_.here.data() + from, *const size = of_q_.size.data() + from;
+  const GradientColumns sums = of_q_.row(slot);
   mean_key_.assign(static_cast<std::size_t>(dk), 0.0);
   const double count = static_cast<double>(keys_), w = pw(kernel_.u_a, count + 1), w_here = (count + 4) * unit;
+  fit(terms_, 4 * keys_);
+  double *const value = terms_.data(), *const error = value + keys_, *const here = error + keys_,
+                *const size = here + keys_;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    const double* const k = head_.k.data() + row_.key_at(j) * dk;
-    add(delta_scores_[e], k, dk, value);
     const double f = row_.keys.capped ? slope_[e] : 1, of_f = row_.keys.capped ? of_slope_here_[e] : 0;
-    add(weight_[e] * f, k, dk, mean_key_.data());
-    add_size(most_weight_[e] * apart_[e] * (f + of_f), k, dk, size);
-    const double of_mean = most_weight_[e] * ((std::expm1(exponent_[e]) + w_here) * f + of_f) + lost_weight;
-    add_size(errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean, k, dk, error);
-    add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], k, dk, here);
+    loops.add_multiple(weight_[e] * f, head_.k.data() + row_.key_at(j) * dk, dk, mean_key_.data());
+    const double of_mean = most_weight_[e] * ((grown_[e] + w_here) * f + of_f) + lost_weight;
+    value[j] = delta_scores_[e];
+    error[j] = errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean;
+    here[j] = errors_here_.of_q[e] + w_here * errors_here_.scores[e];
+    size[j] = most_weight_[e] * apart_[e] * (f + of_f);
   }
+  loops.add_terms({value, error, here, size, 1}, keys_, head_.k.data(), row_.all_visible ? nullptr : row_.index.data(),
+                  dk, dk, sums);
   double scores = 0;
   for (std::int64_t j = 0; j < keys_; ++j) scores += errors_.scores[static_cast<std::size_t>(j)];
   for (std::int64_t c = 0; c < dk; ++c) {
-    here[c] += errors_here_.constant;
-    error[c] += errors_.common * (std::fabs(value[c]) + here[c]) +
-                errors_.of_delta * std::fabs(mean_key_[static_cast<std::size_t>(c)]);
+    sums.here[c] += errors_here_.constant;
+    sums.error[c] += errors_.common * (std::fabs(sums.value[c]) + sums.here[c]) +
+                     errors_.of_delta * std::fabs(mean_key_[static_cast<std::size_t>(c)]);
     // Sums that may overflow leave nothing to judge.
-    if (!(scores * head_.most_k * (1 + w) * std::max(1.0, kernel_.tau) <= kernel_.H_a)) error[c] = infinity;
+    if (!(scores * head_.most_k * (1 + w) * std::max(1.0, kernel_.tau) <= kernel_.H_a)) sums.error[c] = infinity;
   }
 }
 
+/// What row_ adds to the sums of each key is kept until there are some rows, so that a sum is read and written once for
+/// all of them.
 void GroupPass::add_to_keys() {
   const std::int64_t dk = head_.dk, dv = head_.dv;
   const double most_q = largest_size(row_.q, dk), most_g = largest_size(g_.data(), dv);
   const double q_read = kernel_.lam_in, scaled = kernel_.gain;
+  const KeptRow to = kept_rows_.add(row_.q, g_.data());
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    const auto key = static_cast<std::size_t>(row_.key_at(j));
-    const double count = rows_of_key_[key], w = pw(kernel_.u_a, count + 1), w_here = (count + 4) * unit;
-    const auto k = key * static_cast<std::size_t>(dk), v = key * static_cast<std::size_t>(dv);
-    add(delta_scores_[e], row_.q, dk, head_k_.value.data() + k);
-    add_size(errors_.of_q[e] + w * errors_.scores[e], row_.q, dk, head_k_.error.data() + k);
-    add_size(errors_here_.of_q[e] + w_here * errors_here_.scores[e], row_.q, dk, head_k_.here.data() + k);
-    add_size(most_weight_[e] * apart_[e] * (row_.keys.capped ? most_slope_[e] : 1), row_.q, dk,
-             head_k_.size.data() + k);
+    const std::int64_t at = row_.key_at(j);
+    const auto key = static_cast<std::size_t>(at);
+    const double count = rows_of_key_[key], w = sums_of_key_[key], w_here = (count + 4) * unit;
+    double of_q = errors_.of_q[e] + w * errors_.scores[e];
+    // The product is formed again from the q that the scale has multiplied.
+    if (profile_.prescaled) of_q += join(profile_.u_qpre, profile_.th_of_scale) * errors_.scores[e];
+    to.set(to.of_q, at, delta_scores_[e], of_q, errors_here_.of_q[e] + w_here * errors_here_.scores[e],
+           most_weight_[e] * apart_[e] * (row_.keys.capped ? most_slope_[e] : 1));
     // Of every term the two operations that add it up lose this much at most.
     constant_k_[key] += errors_.constant / (static_cast<double>(keys_) + 1) * 2 + q_read * errors_.scores[e];
-    if (profile_.prescaled) {
-      // The product is formed again from the q that the scale has multiplied.
-      add_size(join(profile_.u_qpre, profile_.th_of_scale) * errors_.scores[e], row_.q, dk, head_k_.error.data() + k);
-      constant_k_[key] += errors_.scores[e] * profile_.lam_q / std::min(1.0, kernel_.tau);
-    }
+    if (profile_.prescaled) constant_k_[key] += errors_.scores[e] * profile_.lam_q / std::min(1.0, kernel_.tau);
     if (!(errors_.scores[e] * most_q * std::max(1.0, kernel_.tau) * count * (1 + w) <= kernel_.H_a))
       constant_k_[key] = infinity;
     if (kept_[e] == 0) continue;
-    add(weight_[e], g_.data(), dv, head_v_.value.data() + v);
-    add_size(errors_.of_g[e] + w * errors_.weights[e], g_.data(), dv, head_v_.error.data() + v);
-    const double of_weight = most_weight_[e] * (std::expm1(exponent_[e]) + w_here) + lost_weight;
-    add_size(of_weight, g_.data(), dv, head_v_.here.data() + v);
-    add_size(most_weight_[e], g_.data(), dv, head_v_.size.data() + v);
+    to.set(to.of_g, at, weight_[e], errors_.of_g[e] + w * errors_.weights[e],
+           most_weight_[e] * (grown_[e] + w_here) + lost_weight, most_weight_[e]);
     constant_v_[key] += 4 * kernel_.lam_a + q_read * errors_.weights[e];
     if (!(errors_.weights[e] * most_g * scaled * count * (1 + w) <= kernel_.H_a)) constant_v_[key] = infinity;
   }
+  if (keys_ > 0) kept_rows_.reach(row_.key_at(0), row_.key_at(keys_ - 1) + 1);
+  if (kept_rows_.full()) kept_rows_.flush(head_k_, head_v_);
+}
+
+void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
+  keys_ = keys, dk_ = dk, dv_ = dv;
+  fit(of_q_, 4 * most * keys), fit(of_g_, 4 * most * keys), fit(q_, most * dk), fit(g_, most * dv);
+  empty();
+}
+
+void KeptRows::empty() {
+  count_ = 0, first_ = keys_, last_ = 0;
+}
+
+KeptRow KeptRows::add(const double* q, const double* g) {
+  std::copy_n(q, dk_, q_.data() + count_ * dk_), std::copy_n(g, dv_, g_.data() + count_ * dv_);
+  const KeptRow row{keys_, of_q_.data() + 4 * count_ * keys_, of_g_.data() + 4 * count_ * keys_};
+  std::fill_n(row.of_q, 4 * keys_, 0.0), std::fill_n(row.of_g, 4 * keys_, 0.0);
+  ++count_;
+  return row;
+}
+
+void KeptRows::flush(GradientSumsHere& k, GradientSumsHere& v) {
+  const auto terms = [&](const std::vector<double>& all, std::int64_t j) {
+    const double* const from = all.data() + j;
+    return GradientTerms{from, from + keys_, from + 2 * keys_, from + 3 * keys_, 4 * keys_};
+  };
+  for (std::int64_t j = first_; j < last_; ++j) {
+    inner_loops().add_terms(terms(of_q_, j), count_, q_.data(), nullptr, dk_, dk_, k.row(j));
+    inner_loops().add_terms(terms(of_g_, j), count_, g_.data(), nullptr, dv_, dv_, v.row(j));
+  }
+  empty();
 }
 
 ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,

@@ -1,10 +1,12 @@
 // The gradients of the heads that share one head of k and v, in double, with certificates and bounds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "core/bound/gradient_terms.h"
+#include "core/bound/loops/inner_loops.h"
 #include "core/oracle/gradients/gradients.h"
 #include "core/oracle/rows/head.h"
 
@@ -18,6 +20,8 @@ struct GradientSumsHere {
   std::vector<double> error;  ///< of a kernel
   std::vector<double> here;   ///< of this evaluation
   std::vector<double> size;   ///< of the terms
+
+  [[nodiscard]] GradientColumns row(std::int64_t i);
 };
 
 /// A case's inputs, and what kernels of it declare.
@@ -27,6 +31,34 @@ struct GradientTask {
   const Arithmetic& forward;
   const BackwardArithmetic& backward;
   GradientOptions options;
+};
+
+/// What a row adds to sums of keys, by its q and by its gradient by the output: value, error, here and size, [4][keys].
+struct KeptRow {
+  std::int64_t keys;
+  double *of_q, *of_g;
+  void set(double* of, std::int64_t j, double value, double error, double here, double size) const {
+    of[j] = value, of[keys + j] = error, of[2 * keys + j] = here, of[3 * keys + j] = size;
+  }
+};
+
+/// Rows of a head whose part in the sums of keys is not added up yet.
+class KeptRows {
+ public:
+  void start(std::int64_t keys, std::int64_t dk, std::int64_t dv);
+  /// A row that adds nothing yet.
+  [[nodiscard]] KeptRow add(const double* q, const double* g);
+  /// The last one adds to keys from `first` to before `last` alone.
+  void reach(std::int64_t first, std::int64_t last) { first_ = std::min(first_, first), last_ = std::max(last_, last); }
+  [[nodiscard]] bool full() const { return count_ == most; }
+  void flush(GradientSumsHere& k, GradientSumsHere& v);
+
+ private:
+  static constexpr std::int64_t most = 8;
+  void empty();
+
+  std::int64_t keys_ = 0, dk_ = 0, dv_ = 0, count_ = 0, first_ = 0, last_ = 0;
+  std::vector<double> of_q_, of_g_, q_, g_;
 };
 
 /// One thread's; memory is kept between groups.
@@ -53,6 +85,7 @@ class GroupPass {
   void take_head(const GradientTask& task, const Sequence& s, std::int64_t h);
   [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i);
   void take_weights(const GradientTask& task, double given_lse);
+  void pack_values();
   void take_products();
   void take_slopes();
   [[nodiscard]] bool take_errors(const GradientTask& task, const KeyTerms& terms, const double* out, double given_lse,
@@ -76,17 +109,22 @@ class GroupPass {
   std::vector<Excuse> rows_;     ///< of dq
   std::vector<double> row_constant_;
   GradientSumsHere of_q_, of_k_, of_v_, head_k_, head_v_;
+  KeptRows kept_rows_;
+  std::vector<double> terms_;              ///< of row_, as a KeptRow has them for its own sums
   std::vector<double> parts_k_, parts_v_;  ///< over heads, of |their sums| and their errors
   std::vector<double> constant_k_, constant_v_;
   std::vector<double> rows_of_key_;  ///< how many rows see a key
+  std::vector<double> sums_of_key_;  ///< what a kernel's sums over these lose
   // Of a row: its gradients by the output, and per key what RowSizes points at.
-  std::vector<double> g_, weight_, la_, most_weight_, exponent_, of_weight_, most_of_weight_, size_, apart_, v1_, E_;
+  std::vector<double> g_, weight_, la_, most_weight_, exponent_, grown_, of_weight_, most_of_weight_, size_, apart_,
+      v1_, E_;
   std::vector<double> delta_scores_;
   std::vector<double> slope_, most_slope_, of_slope_, of_slope_here_;  ///< of a cap: 1 - y^2, from above, its errors
   std::vector<unsigned char> kept_;
-  double delta_ = 0;        ///< D - c
-  double common_here_ = 0;  ///< error of the sum of weights, as an exponent
-  std::int64_t keys_ = 0;   ///< visible ones
+  std::vector<double> values_, dots_, sizes_of_all_;  ///< V in panels; products with it and their sizes, of every key
+  double delta_ = 0;                                  ///< D - c
+  double common_here_ = 0;                            ///< error of the sum of weights, as an exponent
+  std::int64_t keys_ = 0;                             ///< visible ones
   std::vector<double> mean_key_;
 };
 

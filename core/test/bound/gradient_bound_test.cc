@@ -2,9 +2,13 @@
 // some that do not.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "core/bound/gradient_terms.h"
+#include "core/bound/loops/inner_loops.h"
 #include "core/test/fleet/backward.h"
 
 namespace attest::fleet {
@@ -85,6 +89,51 @@ TEST(GradientBoundTerms, EachIsNeeded) {
     EXPECT_EQ(with.violations, 0) << one.term;
     EXPECT_GT(without.violations, 0) << one.term;
   }
+}
+
+// The sums of gradients, in every width, by rows in their order and by an index.
+TEST(GradientLoops, AddUpRowsAndTheirSizes) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal;
+  for (const char* name : {"baseline", "avx2"}) {
+    const detail::InnerLoops* loops = detail::inner_loops_named(name);
+    if (loops == nullptr) continue;
+    for (const std::int64_t n : {1, 3, 4, 7, 8, 13, 64, 67})
+      for (const bool indexed : {false, true}) {
+        constexpr std::int64_t count = 5, stride = 3;
+        const std::int64_t pitch = n + 2;
+        std::vector<double> rows(static_cast<std::size_t>(pitch * 9)), terms(4 * count * stride);
+        for (auto* of : {&rows, &terms})
+          for (double& x : *of) x = normal(random);
+        const std::vector<std::int64_t> index{8, 0, 3, 3, 5};
+        std::vector<std::vector<double>> found(4, std::vector<double>(static_cast<std::size_t>(n + 1), 0.5));
+        const double* const at = terms.data();
+        const std::int64_t apart = count * stride;
+        loops->add_terms({at, at + apart, at + 2 * apart, at + 3 * apart, stride}, count, rows.data(),
+                         indexed ? index.data() : nullptr, pitch, n,
+                         {found[0].data(), found[1].data(), found[2].data(), found[3].data()});
+        for (std::int64_t sum = 0; sum < 4; ++sum) {
+          for (std::int64_t c = 0; c < n; ++c) {
+            double expected = 0.5;
+            for (std::int64_t r = 0; r < count; ++r) {
+              const double x = rows[static_cast<std::size_t>((indexed ? index[r] : r) * pitch + c)];
+              expected += at[sum * apart + r * stride] * (sum == 0 ? x : std::fabs(x));
+            }
+            EXPECT_NEAR(found[sum][c], expected, 1e-14) << name << ' ' << n << ' ' << sum << ' ' << c;
+          }
+          EXPECT_EQ(found[sum][n], 0.5) << "wrote beyond the end";
+        }
+      }
+  }
+}
+
+TEST(GradientBoundTerms, TheShortSeriesOfTheExponentialIsFromAbove) {
+  for (double x = 0x1p-60; x < 2; x *= 1.01) {
+    const double exact = std::expm1(x), found = detail::expm1_above(x);
+    EXPECT_GE(found, exact * (1 - 0x1p-52)) << x;
+    EXPECT_LE(found, exact * (1 + 3e-5)) << x;
+  }
+  EXPECT_EQ(detail::expm1_above(0), 0);
 }
 
 // A subnormal gradient that is read as 0, beside values that are large and far apart.

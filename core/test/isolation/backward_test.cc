@@ -8,6 +8,7 @@
 
 #include "core/oracle/gradients/gradients.h"
 #include "core/problem/case.h"
+#include "core/test/isolation/adapter_checks.h"
 #include "core/test/isolation/opening.h"
 #include "core/test/says.h"
 
@@ -60,6 +61,13 @@ std::string program(const std::string& mode) {
   return "exec:/usr/bin/python3 " + source_folder() + "/core/test/isolation/backward_kernel.py " + mode;
 }
 
+std::string javascript(const std::string& mode) {
+  return "exec:node '" + source_folder() + "/core/test/isolation/backward_kernel.js' " + mode;
+}
+bool has_node() {
+  return succeeds("node -e 'process.exit(+(process.versions.node.split(\".\")[0] < 18))'");
+}
+
 void expect_right(Kernel& kernel, bool causal) {
   EXPECT_TRUE(kernel.manifest().backward);
   for (unsigned seed = 1; seed <= 20; ++seed) {
@@ -87,6 +95,23 @@ TEST(Backward, OfALibraryInThisProcess) {
 }
 TEST(Backward, OfAProgram) {
   expect_right(*open_kernel(program("right")), /*causal=*/false);
+}
+
+TEST(Backward, OfAFunctionInJavaScript) {
+  if (!has_node()) GTEST_SKIP() << "there is no Node.js 18 or later";
+  expect_right(*open_kernel(javascript("right")), /*causal=*/false);
+  const Case c = backward_case(4, 2, Causal::none, 7);
+  const Outcomes wrong = outcomes_of(*open_kernel(javascript("without-delta")), c);
+  EXPECT_EQ(wrong.verdicts[0].outcome, Outcome::violated);
+  EXPECT_EQ(wrong.verdicts[1].outcome, Outcome::violated);
+  EXPECT_EQ(wrong.verdicts[2].outcome, Outcome::held);
+  const auto failure = [&](const std::string& mode) {
+    const Outcomes found = outcomes_of(*open_kernel(javascript(mode)), c);
+    EXPECT_EQ(found.reply.status, CallStatus::failed);
+    return found.reply.message;
+  };
+  EXPECT_THAT(failure("no-dk"), Says("returned undefined for dk"));
+  EXPECT_THAT(failure("short-dq"), Says("for dq where Float64Array of 96 is due"));
 }
 
 TEST(Backward, WhatIsWrongIsViolated) {
@@ -140,7 +165,7 @@ TEST(Backward, AReplyThatIsNoneIsMalformed) {
 }
 
 TEST(Backward, AKernelWithoutOneSaysSo) {
-  const auto kernel = open_kernel("builtin:lazy");
+  const auto kernel = open_kernel("builtin:pairwise");
   const Outcomes found = outcomes_of(*kernel, backward_case(1, 1, Causal::none, 1));
   EXPECT_EQ(found.reply.status, CallStatus::unsupported);
   EXPECT_THAT(why_unsupported(kernel->manifest(), backward_case(1, 1, Causal::none, 1)), Says("attention_backward"));

@@ -70,6 +70,21 @@ TEST(BackwardManifest, ContradictionsCostOneLine) {
   EXPECT_THAT(refused(with(R"("backward": {"excludes": ["cap"]})")), Says("unknown"));
 }
 
+// A backward call comes behind a forward call that is asked for a log-sum-exp.
+TEST(BackwardManifest, WhatTheForwardCallHasWithoutALogSumExpComesToNone) {
+  const Manifest m = manifest(
+      R"("causal": ["top-left"], "variants": {"softcap": {"excludes": ["lse"]}}, "excludes": [["causal", "lse"]])");
+  Case c = test::one_query(DType::f32, {1}, {1, 2}, {1, 2});
+  c[Slot::d_out] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  EXPECT_EQ(why_unsupported(m, c), "");
+  c.softcap = 2;
+  EXPECT_THAT(why_unsupported(m, c), Says("softcap"));
+  c.softcap = 0, c.causal = Causal::top_left;
+  EXPECT_THAT(why_unsupported(m, c), Says("causal"));
+  c[Slot::d_out] = {};
+  EXPECT_EQ(why_unsupported(m, c), "");
+}
+
 // What is excluded of the backward call is not of the forward call, and a mask of dropout that is not given of either.
 TEST(BackwardManifest, WhatItExcludesComesToNoBackwardCall) {
   const Manifest m = manifest(R"("variants": {"softcap": {}, "sink": {}, "dropout": {"mask": ["given", "own"]}},

@@ -65,24 +65,29 @@ constexpr std::array of_odd_dims{
     defining(hypotheses::gradients, "it is about them"),
     defining(hypotheses::odd_head_dims, "what a kernel does with whole blocks of columns is the oracle's row")};
 
+/// Shapes of tiles among them, as laws of tiles draw them.
+Case of_tiles_with_gradients(Draw& draw) {
+  return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
+}
+
 const Property family[] = {
     about_gradients({.name = "backward.oracle-dq",
                      .statement = "dQ lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
-                     .given = any_with_gradients,
+                     .given = of_tiles_with_gradients,
                      .check = oracle<Gradient::q>}),
     about_gradients({.name = "backward.oracle-dk",
                      .statement = "dK lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
-                     .given = any_with_gradients,
+                     .given = of_tiles_with_gradients,
                      .check = oracle<Gradient::k>}),
     about_gradients({.name = "backward.oracle-dv",
                      .statement = "dV lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
-                     .given = any_with_gradients,
+                     .given = of_tiles_with_gradients,
                      .check = oracle<Gradient::v>}),
     about_gradients({.name = "backward.given",
                      .statement = "the same at the kernel's own lse and out, whatever they are",

@@ -477,6 +477,49 @@ const Shown shown[] = {
      .v_factors = {2}},
     {.fault = "descale-skips-the-last-tile", .sizes = {.queries = 1, .keys = 40, .dk = 4, .dv = 2}, .v_factors = {4}},
     {.fault = "descale-dropped-in-parts", .sizes = {.queries = 1, .keys = 200, .dk = 4, .dv = 2}, .v_factors = {4}},
+    // gradient tiles
+    {.fault = "dq-of-a-tile-overwrites",
+     .sizes = {.queries = 2, .keys = 100, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dq"},
+    {.fault = "delta-of-the-last-rows-unwritten",
+     .sizes = {.queries = 100, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dq"},
+    {.fault = "delta-of-the-row-in-its-tile",
+     .sizes = {.queries = 129, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dq"},
+    {.fault = "backward-lse-of-the-row-in-its-tile",
+     .sizes = {.queries = 65, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv"},
+    {.fault = "backward-tile-skipped-by-its-first-row",
+     .sizes = {.queries = 2, .keys = 128, .dk = 4, .dv = 2},
+     .sees = [](Index, Index, Index i, Index j) { return i > 0 || j < 64; },
+     .property = "backward.oracle-dv"},
+    {.fault = "backward-tile-skipped-by-its-last-key",
+     .sizes = {.queries = 4, .keys = 128, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv",
+     .right = 80,
+     .alignment = top_left},
+    {.fault = "dk-dv-in-sixteens",
+     .sizes = {.queries = 2, .keys = 100, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv"},
+    {.fault = "dk-dv-without-the-last-rows",
+     .sizes = {.queries = 130, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv"},
+    {.fault = "dq-second-chunk-stale",
+     .sizes = {.queries = 2, .keys = 4, .dk = 80, .dv = 2},
+     .property = "backward.oracle-dq"},
+    {.fault = "dk-columns-above-128-lost",
+     .sizes = {.queries = 2, .keys = 4, .dk = 136, .dv = 2},
+     .property = "backward.oracle-dk"},
+    {.fault = "dq-of-the-keys-two-tiles-before",
+     .sizes = {.queries = 2, .keys = 160, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dq"},
+    {.fault = "dk-dv-of-heads-in-three-bits",
+     .sizes = {.heads = 9, .queries = 2, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv"},
+    {.fault = "dk-dv-of-batches-in-two-bits",
+     .sizes = {.batch = 5, .queries = 2, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dv"},
 };
 
 /// The case in a dtype: numbers uniform in [-2, 2], scale 1/sqrt(dk).
@@ -531,6 +574,7 @@ Case case_of(const Shown& one, DType dtype) {
   };
   c.kv_descale_block = one.block;
   c[Slot::k_descale] = of_blocks(one.k_factors), c[Slot::v_descale] = of_blocks(one.v_factors);
+  if (one.property.starts_with("backward.")) c[Slot::d_out] = test::filled(dtype, c.out_shape(), next);
   if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;
@@ -624,23 +668,23 @@ TEST(KeyOffsetOf32Bits, IsSeenWhereRowsLieFarApartAndTheRightKernelHolds) {
   EXPECT_EQ(outcome(Slip()), Outcome::held);
 }
 
-TEST(FaultsOfTiles, AreSixtyOrMoreOfEighteenKindsAndAllAreShown) {
+TEST(FaultsOfTiles, AreSixtyOrMoreOfNineteenKindsAndAllAreShown) {
   std::set<std::string_view> planted, seen{"key-offset-of-32-bits"};
   std::set<FaultKind> kinds;
   for (const PlantedFault& fault : planted_faults()) {
     const bool of_tiles = fault.make.query_tile > 0;
-    const bool of_rows = fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers ||
-                         fault.kind == FaultKind::windows || fault.kind == FaultKind::chunks ||
-                         fault.kind == FaultKind::sequences || fault.kind == FaultKind::sinks ||
-                         fault.kind == FaultKind::softcaps || fault.kind == FaultKind::dropout ||
-                         fault.kind == FaultKind::alibi || fault.kind == FaultKind::descale;
+    const bool of_rows =
+        fault.kind == FaultKind::masks || fault.kind == FaultKind::numbers || fault.kind == FaultKind::windows ||
+        fault.kind == FaultKind::chunks || fault.kind == FaultKind::sequences || fault.kind == FaultKind::sinks ||
+        fault.kind == FaultKind::softcaps || fault.kind == FaultKind::dropout || fault.kind == FaultKind::alibi ||
+        fault.kind == FaultKind::descale || fault.kind == FaultKind::gradients;
     EXPECT_EQ(of_tiles, !of_rows) << fault.name;
     if (of_tiles) planted.insert(fault.name), kinds.insert(fault.kind);
   }
   for (const Shown& one : shown) seen.insert(one.fault);
   EXPECT_EQ(seen, planted);
   EXPECT_GE(planted.size(), 60U);
-  EXPECT_EQ(kinds.size(), 18U);
+  EXPECT_EQ(kinds.size(), 19U);
 }
 
 }  // namespace

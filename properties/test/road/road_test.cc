@@ -77,6 +77,27 @@ TEST(Road, DoesNotTakeTheAnswersOfACaseBeforeForThisOnes) {
   EXPECT_EQ(walk(holding_without_a_call(), oracle(), watched, drawn).verdict.outcome, Outcome::skipped);
 }
 
+TEST(Road, TellsOfABackwardPassAndEndsBeforeTheNext) {
+  const std::unique_ptr<Kernel> flash = registered("builtin:flash");
+  bool stopped = false;
+  int outputs = 0, gradients = 0;
+  WatchedKernel watched(
+      *flash, [&] { return stopped; }, [&](const Case&, const Tensor&) { ++outputs; },
+      [&](const Case& c, const ForwardAnswers& answers, const Reply& reply) {
+        EXPECT_TRUE(asks_for_gradients(c));
+        EXPECT_EQ(answers.out.shape(), c.out_shape());
+        EXPECT_EQ(reply.gradients[0].shape(), c.q().shape());
+        ++gradients;
+      });
+  const Property& property = property_named("backward.oracle-dq");
+  const Case c = generate(property, DType::f32, /*run_seed=*/1, /*k=*/1);
+  EXPECT_FALSE(walk({}, property, watched, [&] { return c; }).is(Outcome::violated));
+  EXPECT_EQ(outputs, 1);
+  EXPECT_EQ(gradients, 1);
+  stopped = true;
+  EXPECT_THROW((void)watched.backward(c, {}, DType::f32), Abandoned);
+}
+
 TEST(Road, SkipsWhatTheKernelHasNoEntryForAndDrawsNothing) {
   Tampered without(registered("builtin:flash"), [](Case&) {});
   without.manifest().attention = false;

@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "core/problem/score.h"
+#include "core/problem/sight.h"
 #include "properties/test/catalogue/tampered.h"
 #include "reports/formats/audit_text.h"
 
@@ -34,6 +37,7 @@ AuditResult run(const AuditPlan& plan) {
   return audit(plan, [] { return false; }, [](const AuditedKernel&) {});
 }
 
+constexpr std::size_t two_times_rule = 2;
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Audit, SaysWhoCatchesWhomAndWhatOthersMakeOfIt) {
@@ -166,14 +170,15 @@ TEST(OtherRules, AcceptTheExactAnswerAndNoNaN) {
 TEST(OtherRules, HaveTheTolerancesTheyState) {
   const Yardstick yardstick(two_rows(DType::f32));
   const auto rejects = [&](double error) { return yardstick.rejecting(answer(DType::f32, 2 + error, 1)); };
-  // allclose 3.6e-6 + 1e-5 at 2; five-times and two-times 1e-5; mean-square sqrt(5e-4 * 5) = 0.05.
-  EXPECT_EQ(rejects(0x1p-17).to_string(), "0000000");  // 7.6e-6
-  EXPECT_EQ(rejects(1.1e-5).to_string(), "0000110");   // allclose allows 1.26e-5
-  EXPECT_EQ(rejects(1.5e-5).to_string(), "0000111");
-  EXPECT_EQ(rejects(1.5e-3).to_string(), "0010111");  // relative allows 2e-3
-  EXPECT_EQ(rejects(2.5e-3).to_string(), "1010111");
-  EXPECT_EQ(rejects(0.03).to_string(), "1110111");
-  EXPECT_EQ(rejects(0.06).to_string(), "1111111");
+  // allclose 3.6e-6 + 1e-5 at 2; five-times and two-times 1e-5; mean-square sqrt(5e-4 * 5) = 0.05; twice-f32 nothing,
+  // as f32 has this answer exactly.
+  EXPECT_EQ(rejects(0x1p-17).to_string(), "10000000");  // 7.6e-6
+  EXPECT_EQ(rejects(1.1e-5).to_string(), "10000110");   // allclose allows 1.26e-5
+  EXPECT_EQ(rejects(1.5e-5).to_string(), "10000111");
+  EXPECT_EQ(rejects(1.5e-3).to_string(), "10010111");  // relative allows 2e-3
+  EXPECT_EQ(rejects(2.5e-3).to_string(), "11010111");
+  EXPECT_EQ(rejects(0.03).to_string(), "11110111");
+  EXPECT_EQ(rejects(0.06).to_string(), "11111111");
 }
 
 TEST(OtherRules, SayNothingOfRowsWithoutKeys) {
@@ -192,6 +197,123 @@ TEST(OtherRules, MeasureByThePlainFormulaInTheDtype) {
   // Exactly 1.00390625, which rounds to 1 in bf16: an error of 0.0039, so 0.0195 is allowed, and not 0.02.
   EXPECT_FALSE(yardstick.rejecting(answer(DType::bf16, 1.0078125 + 0.0078125, 1))[1]);
   EXPECT_TRUE(yardstick.rejecting(answer(DType::bf16, 1.03125, 1))[1]);
+}
+
+/// Cases that ask for gradients, of every variant that backward passes have.
+std::vector<Case> with_gradients(DType dtype, std::int64_t cases) {
+  std::vector<Case> all;
+  all.reserve(static_cast<std::size_t>(cases));
+  for (std::int64_t k = 0; k < cases; ++k) all.push_back(generate(property_named("backward.oracle-dq"), dtype, 1, k));
+  return all;
+}
+/// The core's, in double.
+std::array<Values, gradient_count> right_gradients(Kernel& core, const Case& c) {
+  Reply forward = core.run(forward_of(c), c.dtype(), /*want_lse=*/true);
+  if (forward.status != CallStatus::ok) return {};
+  return core.backward(c, {forward.out.tensor(), forward.lse.tensor()}, c.dtype()).gradients;
+}
+
+/// How often assert_close rejects what is right, by variant and form.
+class RightRejected {
+ public:
+  void note(const Case& c, bool rejected) {
+    const auto count = [&](const std::string& what, bool has) {
+      if (has) ++counts_[what].judged, counts_[what].rejected += rejected ? 1 : 0;
+    };
+    count("all", true);
+    count("groups", c.k().shape()[1] < heads_of(c));
+    count("masks before the scale", c.mask().present() && convention_of(c) == MaskConvention::pre_scale);
+    for (const Variant& variant : variants_of(c)) count(std::string(variant.name), true);
+  }
+  /// Where double itself does not hold its tolerance of 1e-7, near the edge of the domain; a wrong formula is rejected
+  /// in most cases.
+  void expect_hardly_any() {
+    EXPECT_GT(counts_["all"].judged, 1200);
+    EXPECT_GE(counts_.size(), 10U);
+    for (const auto& [what, count] : counts_) {
+      EXPECT_GE(count.judged, 10) << what;
+      EXPECT_LE(count.rejected, count.judged / 5) << what;
+    }
+  }
+
+ private:
+  struct Count {
+    std::int64_t judged = 0, rejected = 0;
+  };
+  std::map<std::string, Count> counts_;
+};
+
+// A formula that differed from the definition in a cap, a sink, a mask or a group would reject what is right.
+TEST(OtherRules, AcceptTheAnswersOfTheDefinition) {
+  const auto core = registered("core:double");
+  RightRejected right;
+  for (std::int64_t k = 0; k < 3000; ++k) {
+    const Case c = project(generate(property_named("attention.finite"), DType::f64, 1, k), core->manifest());
+    const Yardstick yardstick(c);
+    if (!yardstick.says_something()) continue;
+    const Reply reply = core->run(c);
+    if (reply.status == CallStatus::ok) right.note(c, yardstick.rejecting(reply.out.tensor()).test(0));
+  }
+  right.expect_hardly_any();
+}
+
+TEST(OtherRules, AcceptTheGradientsOfTheDefinition) {
+  const auto core = registered("core:double");
+  RightRejected right;
+  for (const Case& c : with_gradients(DType::f64, 1500)) {
+    const std::array<Values, gradient_count> gradients = right_gradients(*core, c);
+    const GradientYardstick yardstick(c);
+    if (gradients[0].present() && yardstick.says_something()) right.note(c, yardstick.rejecting(gradients).test(0));
+  }
+  right.expect_hardly_any();
+}
+
+TEST(OtherRules, LookAtEachOfTheGradients) {
+  const auto core = registered("core:float");
+  std::array<std::int64_t, gradient_count> seen{};
+  for (const Case& c : with_gradients(DType::f32, 100)) {
+    std::array<Values, gradient_count> found = right_gradients(*core, c);
+    const GradientYardstick yardstick(c);
+    if (!found[0].present() || yardstick.rejecting(found)[two_times_rule]) continue;
+    for (Values& one : found) {
+      const Tensor right = one.tensor();
+      for (std::int64_t e = 0; e < right.elements(); ++e) one.tensor().set(e, right[e] * 2 + 1);
+      seen[static_cast<std::size_t>(&one - found.data())] += yardstick.rejecting(found)[two_times_rule] ? 1 : 0;
+      one.tensor() = right;
+    }
+  }
+  for (const std::int64_t of : seen) EXPECT_GT(of, 40);
+}
+
+TEST(OtherRules, OfGradientsHaveTheTolerancesTheyState) {
+  // One key: dv is g, 2 here, and dq and dk are 0; all three formulas have them exactly.
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::d_out})
+    c[slot] = Tensor(DType::f32, {1, 1, 1, 1}, std::array{slot == Slot::d_out ? 2.0 : 1.0});
+  const GradientYardstick yardstick(c);
+  const auto rejects = [&](double dq, double dv) {
+    const auto number = [](double x) { return Values(Tensor(DType::f32, {1, 1, 1, 1}, std::array{x})); };
+    return yardstick.rejecting({number(dq), number(0), number(dv)}).to_string();
+  };
+  EXPECT_EQ(rejects(0, 2), "00000000");
+  EXPECT_EQ(rejects(0, 2 + 1.1e-5), "10000110");
+  EXPECT_EQ(rejects(0, 2.06), "11111111");
+  EXPECT_EQ(rejects(1.5e-5, 2), "11001111") << "relative to 0, and no row but this to be the mean of";
+  EXPECT_EQ(rejects(nan, 2), "11111111");
+}
+
+TEST(Audit, AsksTheRulesOfGradientsToo) {
+  AuditPlan plan;
+  plan.faults = {fault("delta-unwritten"), fault("dk-dv-without-the-last-query")};
+  plan.controls = {control("tiles-of-64")};
+  plan.cases = 4000;
+  plan.control_cases = 1000;
+  const AuditResult result = run(plan);
+  EXPECT_TRUE(result.passed());
+  for (const AuditedKernel& one : result.of_faults) {
+    EXPECT_TRUE(one.caught.contains("backward.given")) << one.name;
+    for (const std::size_t rule : {0U, 2U, 7U}) EXPECT_TRUE(one.told_apart[rule]) << one.name << " " << rule;
+  }
 }
 
 /// A row of ordinary cases whose right answers need that atol beside any rtol.

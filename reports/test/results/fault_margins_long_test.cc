@@ -23,7 +23,8 @@ TEST(FaultMargins, AreThoseOfTheTable) {
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
     for (const PlantedFault& fault : planted_faults()) {
       const bool has = std::ranges::find(fault.dtypes, dtype) != fault.dtypes.end();
-      if (has && !fault.caught_by.empty()) which.emplace_back(fault.name, dtype);
+      // Outputs of a kernel whose backward pass alone is wrong are right.
+      if (has && !fault.caught_by.empty() && !fault.backward) which.emplace_back(fault.name, dtype);
     }
   }
   std::vector<FaultMargins> measured(which.size());
