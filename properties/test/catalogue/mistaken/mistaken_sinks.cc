@@ -39,12 +39,12 @@ Spoilt::Fault each_sink(std::function<double(const Case&, std::int64_t h, double
 }
 
 /// The answer, of output and log-sum-exp, made of the right one and of the one without sinks, row by row.
-struct Row {
+struct SunkRow {
   std::int64_t i, column;  ///< column: of the output
   double sink, lse;        ///< the row's, without a sink; -inf: it sees no key
 };
-Spoilt::Fault sinks_answered(std::function<double(const Row&, double right, double without)> out,
-                             std::function<double(const Row&, double right, double without)> lse) {
+Spoilt::Fault sinks_answered(std::function<double(const SunkRow&, double right, double without)> out,
+                             std::function<double(const SunkRow&, double right, double without)> lse) {
   return [out = std::move(out), lse = std::move(lse)](Kernel& kernel, const Case& c, DType output, bool want_lse) {
     Reply reply = kernel.run(c, output, want_lse);
     if (!has_sinks(c) || reply.status != CallStatus::ok) return reply;
@@ -53,7 +53,7 @@ Spoilt::Fault sinks_answered(std::function<double(const Row&, double right, doub
     const Reply other = kernel.run(plain, output, /*want_lse=*/true);
     const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
     const auto row = [&](std::int64_t r, std::int64_t column) {
-      return Row{r % M, column, c[Slot::sink][r / M % heads_of(c)], other.lse[r]};
+      return SunkRow{r % M, column, c[Slot::sink][r / M % heads_of(c)], other.lse[r]};
     };
     reply.out =
         mapped(reply.out, [&](std::int64_t e, double old) { return out(row(e / dv, e % dv), old, other.out[e]); });
@@ -62,10 +62,10 @@ Spoilt::Fault sinks_answered(std::function<double(const Row&, double right, doub
     return reply;
   };
 }
-double right_of(const Row&, double right, double) {
+double right_of(const SunkRow&, double right, double) {
   return right;
 }
-bool is_empty(const Row& row) {
+bool is_empty(const SunkRow& row) {
   return !(row.lse > -infinity);
 }
 
@@ -108,23 +108,25 @@ std::vector<WrongKernel> mistaken_sinks() {
          return adds && std::isfinite(c.mask()[0]) ? sink + c.mask()[0] : sink;
        })},
       {"has no sinks in its log-sum-exps",
-       sinks_answered(right_of, [](const Row&, double, double without) { return without; })},
+       sinks_answered(right_of, [](const SunkRow&, double, double without) { return without; })},
       {"has no sinks in its outputs",
-       sinks_answered([](const Row&, double, double without) { return without; }, right_of)},
+       sinks_answered([](const SunkRow&, double, double without) { return without; }, right_of)},
       {"leaves the first column as it is without sinks",
-       sinks_answered([](const Row& row, double right, double without) { return row.column == 0 ? without : right; },
-                      right_of)},
+       sinks_answered(
+           [](const SunkRow& row, double right, double without) { return row.column == 0 ? without : right; },
+           right_of)},
       {"gives the sinks' share to a value of 1",
-       sinks_answered([](const Row& row, double right,
+       sinks_answered([](const SunkRow& row, double right,
                          double) { return is_empty(row) ? right : right + 1 / (1 + std::exp(row.lse - row.sink)); },
                       right_of)},
       {"is NaN in rows of a sink alone",
-       sinks_answered([](const Row& row, double right, double) { return is_empty(row) ? nan : right; }, right_of)},
+       sinks_answered([](const SunkRow& row, double right, double) { return is_empty(row) ? nan : right; }, right_of)},
       {"is tiny in rows of a sink alone",
-       sinks_answered([](const Row& row, double right, double) { return is_empty(row) ? 1e-30 : right; }, right_of)},
+       sinks_answered([](const SunkRow& row, double right, double) { return is_empty(row) ? 1e-30 : right; },
+                      right_of)},
       {"has no log-sum-exp in rows of a sink alone",
        sinks_answered(right_of,
-                      [](const Row& row, double right, double) { return is_empty(row) ? -infinity : right; })},
+                      [](const SunkRow& row, double right, double) { return is_empty(row) ? -infinity : right; })},
       {"changes other rows beside one of a sink alone",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          Reply reply = kernel.run(c, output, want_lse);
@@ -138,16 +140,16 @@ std::vector<WrongKernel> mistaken_sinks() {
          return reply;
        }},
       {"overflows far above the keys",
-       sinks_answered([](const Row& row, double right, double) { return row.sink - row.lse > 30 ? nan : right; },
+       sinks_answered([](const SunkRow& row, double right, double) { return row.sink - row.lse > 30 ? nan : right; },
                       right_of)},
       {"has infinite log-sum-exps far above the keys",
-       sinks_answered(right_of,
-                      [](const Row& row, double right, double) { return row.sink - row.lse > 30 ? infinity : right; })},
+       sinks_answered(right_of, [](const SunkRow& row, double right,
+                                   double) { return row.sink - row.lse > 30 ? infinity : right; })},
       {"is 0 far above the keys",
-       sinks_answered([](const Row& row, double right, double) { return row.sink - row.lse > 15 ? 0 : right; },
+       sinks_answered([](const SunkRow& row, double right, double) { return row.sink - row.lse > 15 ? 0 : right; },
                       right_of)},
       {"clamps how far sinks lie above the keys", sinks_answered(
-                                                      [](const Row& row, double right, double without) {
+                                                      [](const SunkRow& row, double right, double without) {
                                                         return row.sink - row.lse > 8 && !is_empty(row)
                                                                    ? without / (1 + std::exp(8.0))
                                                                    : right;
