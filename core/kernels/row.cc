@@ -150,11 +150,11 @@ template <class Format>
 struct RowVisitor {
   using Real = typename Format::Real;
   /// A row that sees a key; `shift`: by so much are all of its scores larger in the kernel's form.
-  std::function<void(const RowPlace&, const Row<Format>&, Real shift)> seen;
+  std::function<void(const ProblemRow&, const Row<Format>&, Real shift)> seen;
   /// One that sees none, whose sink is in that form, and the sink as it is.
-  std::function<void(const RowPlace&, const Row<Format>&, Real sink)> empty;
-  std::function<void(const RowPlace&)> padding;                    ///< one of no sequence
-  std::function<void(const RowPlace& first, const Range&)> end{};  ///< behind the rows of a head of a sequence
+  std::function<void(const ProblemRow&, const Row<Format>&, Real sink)> empty;
+  std::function<void(const ProblemRow&)> padding;                    ///< one of no sequence
+  std::function<void(const ProblemRow& first, const Range&)> end{};  ///< behind the rows of a head of a sequence
 };
 
 template <class Format>
@@ -205,7 +205,7 @@ void walk_rows(const attest_problem& given, const RowForm& form, const RowVisito
           // A sink is larger by what all scores of its row are.
           const Real own_sink = shift == 0 ? sink : sink + shift;
           if (drops) load_kept(p, b, h, range, i, w);
-          const RowPlace place{b, h, next};
+          const ProblemRow place{b, h, next};
           const Row<Format> row{range.keys,
                                 head_dim,
                                 value_dim,
@@ -247,26 +247,26 @@ void for_each_row(const attest_problem& problem, attest_result& result, const Ro
   constexpr Real minus_infinity = -std::numeric_limits<Real>::infinity();
   thread_local std::vector<Real> out;
   out.resize(static_cast<std::size_t>(problem.v.shape[3]));
-  const auto answer = [&](const RowPlace& at, Real value, Real lse) {
+  const auto answer = [&](const ProblemRow& at, Real value, Real lse) {
     std::fill(out.begin(), out.end(), value);
     store_row(result, at.b, at.h, at.i, out, lse);
   };
   walk_rows<Format>(problem, form,
                     {.seen =
-                         [&](const RowPlace& at, Row<Format> row, Real shift) {
+                         [&](const ProblemRow& at, Row<Format> row, Real shift) {
                            Real lse = 0;
                            row.out = out.data(), row.lse = &lse;
                            kernel(row);
                            store_row(result, at.b, at.h, at.i, out, form.lse_of_columns ? lse : lse - shift);
                          },
                      .empty =
-                         [&](const RowPlace& at, const Row<Format>& row, Real sink) {
+                         [&](const ProblemRow& at, const Row<Format>& row, Real sink) {
                            if (sink != minus_infinity)
                              return answer(at, Real{0}, form.lse_of_columns ? row.sink : sink);
                            const Real nan = std::numeric_limits<Real>::quiet_NaN();
                            form.no_key == NoKey::nan ? answer(at, nan, nan) : answer(at, Real{0}, minus_infinity);
                          },
-                     .padding = [&](const RowPlace& at) { answer(at, Real{0}, Real{0}); }});
+                     .padding = [&](const ProblemRow& at) { answer(at, Real{0}, Real{0}); }});
 }
 
 template <class Format>
@@ -281,7 +281,7 @@ void for_each_head(const attest_problem& problem, const std::function<void(const
     if (row.bias != nullptr) bias.insert(bias.end(), row.bias, row.bias + row.keys);
     if (row.kept != nullptr) kept.insert(kept.end(), row.kept, row.kept + row.keys);
   };
-  const auto finish = [&](const RowPlace& first, const Range& range) {
+  const auto finish = [&](const ProblemRow& first, const Range& range) {
     head.b = first.b, head.h = first.h, head.first_query = first.i, head.first_key = range.first_key;
     std::int64_t before = 0;
     for (Row<Format>& row : head.rows) {
@@ -294,9 +294,9 @@ void for_each_head(const attest_problem& problem, const std::function<void(const
     head.rows.clear(), visible.clear(), kept.clear(), bias.clear();
   };
   walk_rows<Format>(problem, {},
-                    {.seen = [&](const RowPlace&, const Row<Format>& row, Real) { keep(row); },
-                     .empty = [&](const RowPlace&, const Row<Format>& row, Real) { keep(row); },
-                     .padding = [](const RowPlace&) {},
+                    {.seen = [&](const ProblemRow&, const Row<Format>& row, Real) { keep(row); },
+                     .empty = [&](const ProblemRow&, const Row<Format>& row, Real) { keep(row); },
+                     .padding = [](const ProblemRow&) {},
                      .end = finish});
 }
 

@@ -83,7 +83,7 @@ struct RowForm {
 };
 
 /// Batch entry, head and row of it.
-struct RowPlace {
+struct ProblemRow {
   std::int64_t b, h, i;
 };
 
