@@ -45,6 +45,9 @@ struct Proof {
 /// A probabilistic result with a larger error counts for nothing.
 inline constexpr double largest_log2_error = -60;
 
+/// Queries and keys at which formulas of gradients are written out.
+inline constexpr std::int64_t most_of_gradients = 3;
+
 struct ProveOptions {
   std::vector<ProofShape> shapes;
   std::int64_t variants = 3;  ///< cases a shape, which differ in masks, biases and arguments
@@ -53,7 +56,8 @@ struct ProveOptions {
 };
 
 /// One property by one back end, at the shapes from the smallest on, each or the nearest one that the hypotheses allow
-/// (as many keys as queries, one head, one key); a shape that they rule out, and a variant with a row that sees no key,
+/// (as many keys as queries, one head, one key), and of gradients one of at most most_of_gradients rows and keys where
+/// the back end is symbolic; a shape that they rule out, and a variant with a row that sees no key,
 /// are passed over. A statement that theorems.md lists as false is refuted on the core in balls instead. Proved:
 /// for all real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the variants drew.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options);

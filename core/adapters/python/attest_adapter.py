@@ -695,10 +695,9 @@ class Server:
     def __init__(self, channel, attention, multihead, manifest, framework, backward=None):
         self.channel = channel
         self.functions = {"attention": attention, "multihead": multihead, "attention_backward": backward}
-        self.scope, self.read = framework.scope, framework.read
-        if backward == "autograd":
+        self.by_autograd = backward == "autograd"
+        if self.by_autograd:
             self.functions["attention"], self.functions["attention_backward"] = framework.by_autograd(attention)
-            self.scope, self.read = framework.scope_of_backward, framework.read_apart
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         if backward == "autograd":
             known = self.known["attention"] = _parameters(attention)
@@ -783,7 +782,7 @@ class Server:
             return self.answer_by(function, metadata, header, body, start)
 
     def answer_by(self, function, metadata, header, body, start):
-        op, read = metadata["op"], self.read
+        op, read = metadata["op"], self.framework.read_apart if self.by_autograd else self.framework.read
         tensors = {name: read(t["dtype"], t["shape"], body, start + t["data_offsets"][0]) for name, t in header.items()}
         caches = ("k", "v") if "k_new" in tensors else ()
         memories, places = {}, json.loads(metadata.get("strides", "{}"))
@@ -852,7 +851,7 @@ class Server:
             request = self.channel.request()
             if request is None:
                 return False
-            with self.scope():
+            with self.framework.scope_of_backward() if self.by_autograd else self.framework.scope():
                 self.answer_or_say_why(request)
         except BrokenPipeError:
             return False

@@ -10,7 +10,10 @@ pytest_plugins = ["pytester"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 GUIDE = os.path.join(HERE, "../../guide")
 # Of each page the frameworks whose code is run where they are there, and the versions that it needs.
-PAGES = {"pytest.md": {}, "pytorch.md": {"torch": "1.12"}, "jax.md": {"jax": None}, "triton.md": {"torch": "2.5", "triton": None}}
+PAGES = {
+    "pytest.md": {}, "gradients.md": {}, "pytorch.md": {"torch": "1.12"}, "jax.md": {"jax": None},
+    "triton.md": {"torch": "2.5", "triton": None},
+}  # fmt: skip
 NEEDS = {"test_sdpa.py": ("torch", "2.5")}
 FEW = ["--attest-cases=20", "-k", "oracle or no-leak or split-merge or test_"]
 FEWER = {"triton.md": ["--attest-cases=4", "-k", "oracle"], "jax.md": ["-k", "oracle"]}
