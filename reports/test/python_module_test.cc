@@ -117,9 +117,9 @@ TEST_F(PythonModule, TakesWhatTheFunctionDoesForAFinding) {
              "    try: attest.check(function, dtypes='f32', properties='attention.oracle', cases=40, manifest=nan)\n"
              "    except (AssertionError, attest.AttestError) as error: print(type(error).__name__, error)\n");
   const std::string output = run("/usr/bin/python3 test_mine.py 2> errors").output;
-  EXPECT_THAT(output,
-              Says("AssertionError raising: violated", "KeyError: 'weights'", "AssertionError wider: violated",
-                   "the function returned float64 where float32 is due", "AttestError nothing could be checked: "));
+  EXPECT_THAT(output, Says("AssertionError raising: violated", "KeyError: 'weights'", "AssertionError wider: violated",
+                           "the function returned out in float64 where float32 is due",
+                           "AttestError nothing could be checked: "));
 }
 
 TEST_F(PythonModule, SaysBeforeTheRunWhatTheFirstAnswerIs) {

@@ -94,8 +94,9 @@ TEST_F(PreflightProgram, TellsAnExceptionAndAnotherDtype) {
   const ShellResult wider =
       check("return (softmax(q @ k.swapaxes(-1, -2) * root) @ v).astype('f8')", "--property attention.oracle");
   EXPECT_EQ(wider.status, 1);
-  EXPECT_THAT(wider.output, Says("its first answer in f32: failed: TypeError: the function returned float64 where "
-                                 "float32 is due"));
+  EXPECT_THAT(wider.output,
+              Says("its first answer in f32: failed: TypeError: the function returned out in float64 where "
+                   "float32 is due"));
 }
 
 TEST_F(PreflightProgram, TellsNumbersThatAreNone) {
