@@ -24,8 +24,6 @@ BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype) {
   const bool stored = form.weights == WeightsFrom::stored;
   BackwardArithmetic a;
   a.output = dtype;
-  a.weights_from = form.weights;
-  a.delta = form.delta;
   a.dot = a.accumulate = dtype == DType::f64 ? DType::f64 : DType::f32;
   a.weights = a.of_scores = dtype;
   a.of_weights = stored ? dtype : a.dot;
