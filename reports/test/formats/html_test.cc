@@ -545,7 +545,8 @@ TEST(NotCovered, IsNoArgumentOfCases) {
   const std::array<std::string_view, 2> backward{"scale", "gradient"};
   EXPECT_THAT(no_run_covers(backward), Not(Contains("the backward pass")));
   EXPECT_EQ(no_run_covers(backward).size(), missing.size() - 1);
-  for (const std::string_view what : missing) EXPECT_THAT(said, HasSubstr(std::string(what)));
+  // What a run covers that has gradients is not missing from all.
+  for (const std::string_view what : no_run_covers(backward)) EXPECT_THAT(said, HasSubstr(std::string(what)));
 }
 
 }  // namespace
