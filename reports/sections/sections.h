@@ -85,9 +85,8 @@ struct Brief {
 /// What was too little.
 [[nodiscard]] Brief drawn_brief(const Reported& run);
 [[nodiscard]] Brief notes_brief(const Reported& run);
-/// What attention has elsewhere and no case can have, where these are the arguments of cases: "the backward
-/// pass".
-[[nodiscard]] std::vector<std::string_view> no_run_covers(std::span<const std::string_view> arguments);
+/// What attention has elsewhere and no case can ask for.
+inline constexpr std::string_view no_run_covers = "gradients by masks, sinks and log-sum-exps, and of caches";
 /// What the run says nothing about, and why.
 [[nodiscard]] Blocks uncovered_page(const Reported& run);
 [[nodiscard]] Brief uncovered_brief(const Reported& run);

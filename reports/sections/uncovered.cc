@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "core/problem/fields.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/offered.h"
 #include "reports/results/combinations.h"
@@ -78,27 +76,7 @@ std::set<std::string> left_out(const Summary& summary) {
   return names;
 }
 
-/// The arguments that cases may have.
-std::vector<std::string_view> argument_names() {
-  std::vector<std::string_view> names(std::size(tensor_fields));
-  std::ranges::transform(tensor_fields, names.begin(), &TensorField::name);
-  std::apply([&](const auto&... field) { (names.push_back(field.name), ...); }, scalar_fields);
-  return names;
-}
-
 }  // namespace
-
-std::vector<std::string_view> no_run_covers(std::span<const std::string_view> arguments) {
-  // What an argument that gives it to cases would be called, in part; the backward pass is none.
-  constexpr std::pair<std::string_view, std::string_view> all[] = {{"the backward pass", "gradient"}};
-  std::vector<std::string_view> missing;
-  for (const auto& [what, part] : all) {
-    const std::string_view of = part;
-    if (std::ranges::none_of(arguments, [of](std::string_view name) { return name.find(of) != name.npos; }))
-      missing.push_back(what);
-  }
-  return missing;
-}
 
 Blocks uncovered_page(const Reported& run) {
   const Summary& summary = run.summary;
@@ -130,7 +108,7 @@ Blocks uncovered_page(const Reported& run) {
   blocks.emplace_back(
       Paragraph{fmt::format("No run covers {}. What held here held on these inputs; only what is proved "
                             "holds on all.",
-                            fmt::join(no_run_covers(argument_names()), ", ")),
+                            no_run_covers),
                 "note"});
   return blocks;
 }
