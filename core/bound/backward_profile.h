@@ -1,4 +1,4 @@
-// The symbols of error-bounds.md section 8: which roundings a backward pass makes, how many, how large.
+// The symbols of gradient-bounds.md: which roundings a backward pass makes, how many, how large.
 #pragma once
 
 #include "core/bound/error_bound.h"

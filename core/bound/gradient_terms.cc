@@ -21,7 +21,7 @@ Lifted lifted(double weight, double la, double x) {
   return {whole, whole};
 }
 
-/// A row on its way through 8.2: each step leaves here what the next ones need.
+/// A row on its way through section 3: each step leaves here what the next ones need.
 struct Pass {
   const BackwardProfile& p;
   const RowSizes& row;
@@ -90,7 +90,7 @@ struct OnTheWay {
   double uncapped = 0;  ///< P_j times that
 };
 
-/// 8.3 of key j: what dS_j errs by and how large it is.
+/// Of key j (section 3), what dS_j errs by and how large it is.
 OnTheWay take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   const BackwardProfile& p = x.p;
   const RowSizes& row = x.row;

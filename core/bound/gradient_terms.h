@@ -1,4 +1,4 @@
-// The bound of gradients (error-bounds.md section 8): of one row what each of its keys adds to the error of dq, dk and
+// The bound of gradients (gradient-bounds.md): of one row what each of its keys adds to the error of dq, dk and
 // dv, and of one element what becomes of the sums of these.
 #pragma once
 

@@ -1,5 +1,5 @@
 // BackwardArithmetic: what a kernel declares about how it computes gradients, beside the Arithmetic by which it forms
-// scores and exponentials again. The profile of error-bounds.md section 8 is derived from both, see
+// scores and exponentials again. The profile of gradient-bounds.md is derived from both, see
 // core/bound/backward_profile.h.
 #pragma once
 

@@ -1,5 +1,5 @@
 // The oracle of the backward pass: the exact gradients of a problem as certified enclosures, and the judgement of a
-// kernel's gradients against them and the proved bound (error-bounds.md section 8).
+// kernel's gradients against them and the proved bound (gradient-bounds.md).
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 
 /// Judges each element of `found`, a tensor in its argument's shape or absent (not asked for; its verdict is skipped),
 /// as judge_attention does those of an output. A row without a key is excused, with what it would add to others; a row
-/// outside the domain (8.5) excuses the gradients by its keys and values too. `element` is a flat index into that
+/// outside the domain (its 5) excuses the gradients by its keys and values too. `element` is a flat index into that
 /// gradient.
 [[nodiscard]] std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const BackwardInputs& given,
                                                                   const std::array<Tensor, gradient_count>& found,

@@ -321,7 +321,7 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
   row_errors(here_, sizes_, errors_here_);
   if (!errors_here_.in_domain) return false;
 
-  // 8.2: what is common to the row, and what is not.
+  // gradient-bounds.md, 3: what is common to the row, and what is not.
   const Profile& scores = kernel_.scores;
   double common =
       scores.th_tau * (1 + scores.th_l2e) * std::fabs(terms.g_mean) + scores.th_l2e * std::fabs(terms.s_mean);

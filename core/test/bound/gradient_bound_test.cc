@@ -1,4 +1,4 @@
-// The bound of gradients (error-bounds.md, section 8) against backward passes that compute as they declare, and against
+// The bound of gradients (gradient-bounds.md) against backward passes that compute as they declare, and against
 // some that do not.
 #include <gtest/gtest.h>
 
