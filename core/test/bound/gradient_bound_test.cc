@@ -112,16 +112,18 @@ TEST(GradientLoops, AddUpRowsAndTheirSizes) {
         loops->add_terms({at, at + apart, at + 2 * apart, at + 3 * apart, stride}, count, rows.data(),
                          indexed ? index.data() : nullptr, pitch, n,
                          {found[0].data(), found[1].data(), found[2].data(), found[3].data()});
-        for (std::int64_t sum = 0; sum < 4; ++sum) {
+        for (std::size_t sum = 0; sum < 4; ++sum) {
           for (std::int64_t c = 0; c < n; ++c) {
             double expected = 0.5;
             for (std::int64_t r = 0; r < count; ++r) {
-              const double x = rows[static_cast<std::size_t>((indexed ? index[r] : r) * pitch + c)];
-              expected += at[sum * apart + r * stride] * (sum == 0 ? x : std::fabs(x));
+              const std::int64_t row = indexed ? index[static_cast<std::size_t>(r)] : r;
+              const double x = rows[static_cast<std::size_t>(row * pitch + c)];
+              expected += at[static_cast<std::int64_t>(sum) * apart + r * stride] * (sum == 0 ? x : std::fabs(x));
             }
-            EXPECT_NEAR(found[sum][c], expected, 1e-14) << name << ' ' << n << ' ' << sum << ' ' << c;
+            EXPECT_NEAR(found[sum][static_cast<std::size_t>(c)], expected, 1e-14)
+                << name << ' ' << n << ' ' << sum << ' ' << c;
           }
-          EXPECT_EQ(found[sum][n], 0.5) << "wrote beyond the end";
+          EXPECT_EQ(found[sum].back(), 0.5) << "wrote beyond the end";
         }
       }
   }
