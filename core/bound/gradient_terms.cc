@@ -134,6 +134,7 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   const Pass x(p, row);
   const double eD = x.of_delta();
   out.common = std::expm1(row.common);
+  out.delta = eD;
   out.of_delta = std::exp(row.common) * eD;
   out.constant = 2 * (x.n + 1) * p.lam_a * x.scaled;
   double most_score = 0, most_weight = 0, most_size = 0, scores = 0;

@@ -40,7 +40,8 @@ struct RowErrors {
   std::vector<double> scores;         ///< |dS_j|, from above
   std::vector<double> of_g, weights;  ///< of P_j in dv, and |P_j| there
   double common = 0;                  ///< e^Ec - 1
-  double of_delta = 0;                ///< e^Ec times the error of D
+  double delta = 0;                   ///< eD, the error of D - c
+  double of_delta = 0;                ///< e^Ec times that
   double constant = 0;                ///< of a sum over the row's keys, by underflow
   double of_inputs = 0;               ///< what inputs that are read as 0 add to it
   bool in_domain = true;              ///< nothing overflows on its way

@@ -200,7 +200,8 @@ std::pair<CallStatus, std::string> FunctionKernel::guarded(const Case& c, Guarde
 
 /// The members of attest_gradients, by Gradient.
 constexpr std::array<attest_tensor attest_gradients::*, gradient_count> members_of_gradients{
-    &attest_gradients::dq, &attest_gradients::dk, &attest_gradients::dv};
+    &attest_gradients::dq, &attest_gradients::dk, &attest_gradients::dv, &attest_gradients::dmask,
+    &attest_gradients::dsink};
 
 Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers, DType output,
                                     GuardedMemory::Fill fill) {
@@ -218,9 +219,9 @@ Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers
     attest_gradients gradients{};
     gradients.size = sizeof gradients;
     for (const Gradient gradient : every_gradient) {
-      if (!terms.has(gradient)) continue;
+      if (!terms.returns(gradient, c)) continue;
       attest_tensor& view = gradients.*members_of_gradients[static_cast<std::size_t>(gradient)];
-      view = output_view(output, c[slot_of(gradient)].shape());
+      view = output_view(dtype_of(c, gradient, output), c[slot_of(gradient)].shape());
       memory_.output(name_of(gradient), view, MemoryLayout::row_major);
     }
     return invoke_in_place(functions_.backward, problem, gradients, said);
@@ -296,7 +297,7 @@ Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DTy
   int outputs = 0;
   std::vector<Gradient> wanted;
   for (const Gradient gradient : every_gradient) {
-    if (!manifest_.backward_terms.has(gradient)) continue;
+    if (!manifest_.backward_terms.returns(gradient, c)) continue;
     wanted.push_back(gradient);
     reply.gradients[static_cast<std::size_t>(gradient)] = memory_.copy_of(outputs++);
   }

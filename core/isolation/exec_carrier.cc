@@ -146,14 +146,15 @@ Reply read_gradients(TensorFile file, const Case& c, DType output, const Backwar
   if (reply.status != CallStatus::ok) return reply;
   for (auto& [name, tensor] : file.tensors) {
     const auto gradient = named<Gradient>(name);
-    if (!gradient || !terms.has(*gradient))
+    if (!gradient || !terms.returns(*gradient, c))
       return malformed(fmt::format("the reply holds a tensor named {}, which was not asked for", in_quotes(name)));
-    if (std::string wrong = why_wrong(name, tensor, output, c[slot_of(*gradient)].shape()); !wrong.empty())
+    if (std::string wrong = why_wrong(name, tensor, dtype_of(c, *gradient, output), c[slot_of(*gradient)].shape());
+        !wrong.empty())
       return malformed(std::move(wrong));
     reply.gradients[static_cast<std::size_t>(*gradient)] = std::move(tensor);
   }
   for (const Gradient gradient : every_gradient)
-    if (terms.has(gradient) && !reply.gradients[static_cast<std::size_t>(gradient)].present())
+    if (terms.returns(gradient, c) && !reply.gradients[static_cast<std::size_t>(gradient)].present())
       return malformed(fmt::format("the reply has no tensor named {}, and it was asked for", name_of(gradient)));
   return reply;
 }
@@ -251,7 +252,7 @@ class ExecCarrier final : public Carrier {
     Provenance said = said_in_request(c, output, /*want_lse=*/false);
     std::string& want = said.others["want"];
     for (const Gradient gradient : every_gradient)
-      if (backward.terms.has(gradient)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
+      if (backward.terms.returns(gradient, c)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
     std::vector<std::pair<std::string, const Tensor*>> answers;
     if (backward.terms.uses_out) answers.emplace_back("out", &backward.answers.out);
     if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.answers.lse);

@@ -73,9 +73,9 @@ class LibraryCarrier final : public Carrier {
       request.out.dtype = static_cast<std::int32_t>(wanted.output);
       put(wanted.backward->answers.out, request.answer_out), put(wanted.backward->answers.lse, request.answer_lse);
       for (const Gradient gradient : every_gradient)
-        if (wanted.backward->terms.has(gradient))
+        if (wanted.backward->terms.returns(gradient, c))
           request.gradients[static_cast<std::size_t>(gradient)] =
-              place(wanted.output, c[slot_of(gradient)].shape(), end);
+              place(dtype_of(c, gradient, wanted.output), c[slot_of(gradient)].shape(), end);
     } else {
       request.out = place(wanted.output, shape, end);
       if (want_lse) request.lse = place(DType::f64, {shape[0], shape[1], shape[2]}, end);

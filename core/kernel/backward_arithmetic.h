@@ -45,6 +45,9 @@ struct BackwardArithmetic {
   /// Format in which each head's dk and dv are rounded before they are added up over its group; absent: they are one
   /// sum.
   std::optional<DType> group_partials;
+  /// Format in which the terms of a sink's gradient, one for each row, are rounded before they are added up; absent:
+  /// they are not.
+  std::optional<DType> sink_terms;
   [[nodiscard]] bool operator==(const BackwardArithmetic&) const = default;
 };
 

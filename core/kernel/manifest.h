@@ -159,6 +159,7 @@ struct Words<MaskedGradient> {
 /// What a kernel says of its backward pass.
 struct BackwardTerms {
   bool dq = true, dk = true, dv = true;   ///< the gradients that it returns
+  bool dmask = false, dsink = false;      ///< those of problems that have an additive mask, or sinks
   bool uses_out = true, uses_lse = true;  ///< what it is given of its forward pass
   MaskedGradient masked_row = MaskedGradient::undeclared;
   WeightsFrom weights = WeightsFrom::lse;
@@ -166,7 +167,12 @@ struct BackwardTerms {
   std::vector<Claim> claims;      ///< as Manifest::claims, of gradients
   std::vector<Feature> excluded;  ///< no gradients of a problem with one of these
   [[nodiscard]] bool has(Gradient gradient) const {
-    return gradient == Gradient::q ? dq : gradient == Gradient::k ? dk : dv;
+    const std::array all{dq, dk, dv, dmask, dsink};
+    return all[static_cast<std::size_t>(gradient)];
+  }
+  /// Of a problem.
+  [[nodiscard]] bool returns(Gradient gradient, const Problem& c) const {
+    return has(gradient) && has_argument_of(c, gradient);
   }
   [[nodiscard]] bool operator==(const BackwardTerms&) const = default;
 };

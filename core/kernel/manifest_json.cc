@@ -323,6 +323,7 @@ void tell_backward_arithmetic(auto& io, auto& a) {
   io("scale_before_rounding", a.scale_before_rounding);
   io("late_dropout", a.late_dropout);
   io("group_partials", a.group_partials);
+  io("sink_terms", a.sink_terms);
 }
 
 /// "64", ">=64", "<64", "64..128", of numbers from `least` on.
@@ -891,7 +892,7 @@ void read_lse_convention(const JsonObject& object, std::string_view key, Manifes
 }
 
 void tell_backward(auto& io, auto& terms) {
-  io.flags("gradients", Words<Gradient>::names, terms.dq, terms.dk, terms.dv);
+  io.flags("gradients", Words<Gradient>::names, terms.dq, terms.dk, terms.dv, terms.dmask, terms.dsink);
   io.require(terms.dq || terms.dk || terms.dv, "gradients", R"(it must list "dq", "dk" or "dv")");
   io.flags("uses", uses_of_backward, terms.uses_out, terms.uses_lse);
   io.if_stated(terms.masked_row != MaskedGradient::undeclared, "masked_row", terms.masked_row);
@@ -921,6 +922,10 @@ void read_backward(const JsonObject& object, std::string_view key, Manifest& m) 
                          keys_told_by([&](auto& io) { tell_backward(io, m.backward_terms); }));
   Reader io(inner);
   tell_backward(io, m.backward_terms);
+  if (m.backward_terms.dmask && !m.additive_masks)
+    inner.refuse("gradients", R"("dmask" is a gradient by an additive mask, and "masks" do not list "additive")");
+  if (m.backward_terms.dsink && !m.variants.contains(sink_variant.name))
+    inner.refuse("gradients", R"("dsink" is a gradient by sinks, and "variants" list no "sink")");
 }
 
 void tell_manifest(auto& io, auto& m) {

@@ -306,6 +306,43 @@ std::vector<Gradients<T>> gradients_of_entries(const attest_problem& p, const at
                            input<T>(p.scale), masks_of<T>(p), of);
 }
 
+/// Those by arguments that heads and sequences may share, summed up: a page for each of the mask's, and a number for
+/// each head that has a sink. Empty where the problem has no such argument.
+template <class T>
+struct SharedSums {
+  std::vector<Matrix<T>> mask;
+  std::vector<T> sink;
+};
+/// In the order of `all`, pages by batch entry and head.
+template <class T>
+SharedSums<T> shared_sums(const attest_problem& p, const std::vector<Gradients<T>>& all) {
+  SharedSums<T> sums;
+  const Index heads = p.q.shape[1];
+  const T zero = ScalarTraits<T>::from_double(0);
+  if (p.mask.data != nullptr && static_cast<DType>(p.mask.dtype) != DType::boolean)
+    sums.mask.assign(static_cast<std::size_t>(p.mask.shape[0] * p.mask.shape[1]),
+                     Matrix<T>::Constant(p.mask.shape[2], p.mask.shape[3], zero));
+  if ((p.variants & ATTEST_SINK) != 0) sums.sink.assign(static_cast<std::size_t>(heads), zero);
+  std::vector<bool> any(sums.mask.size(), false), any_sink(sums.sink.size(), false);
+  const auto add = [](auto& sum, const auto& term, std::vector<bool>::reference begun) {
+    if (begun)
+      sum = sum + term;
+    else
+      sum = term;
+    begun = true;
+  };
+  for (std::size_t page = 0; page < all.size(); ++page) {
+    const Index b = static_cast<Index>(page) / heads, h = static_cast<Index>(page) % heads;
+    if (!sums.mask.empty() && all[page].mask) {
+      const auto at = static_cast<std::size_t>(b % p.mask.shape[0] * p.mask.shape[1] + h % p.mask.shape[1]);
+      add(sums.mask[at], *all[page].mask, any[at]);
+    }
+    if (const auto at = static_cast<std::size_t>(h); !sums.sink.empty() && all[page].sink)
+      add(sums.sink[at], *all[page].sink, any_sink[at]);
+  }
+  return sums;
+}
+
 /// The definition's gradients on T. Those of rows and keys of no sequence are 0.
 template <class T>
 std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_tensor& d_out) {
@@ -315,9 +352,13 @@ std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_ten
   const auto zeros = [](const attest_tensor& t) {
     return Matrix<T>::Constant(t.shape[2], t.shape[3], ScalarTraits<T>::from_double(0));
   };
+  const T zero = ScalarTraits<T>::from_double(0);
+  const bool has_mask = p.mask.data != nullptr && static_cast<DType>(p.mask.dtype) != DType::boolean;
   std::vector<Gradients<T>> all(static_cast<std::size_t>(batch * heads));
   for (std::size_t page = 0; page < all.size(); ++page) {
     all[page].q = zeros(p.q);
+    if (has_mask) all[page].mask = zeros(p.mask);
+    if ((p.variants & ATTEST_SINK) != 0) all[page].sink = zero;
     if (static_cast<Index>(page) % group == 0) all[page].k = zeros(p.k), all[page].v = zeros(p.v);
   }
   for (const Part& part : parts_of(p)) {
@@ -328,6 +369,9 @@ std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_ten
       Gradients<T>& to = all[static_cast<std::size_t>(part.entry * heads + h)];
       const Gradients<T>& from = own[static_cast<std::size_t>(h)];
       to.q.middleRows(part.first_query, part.queries) = from.q;
+      for (Index i = 0; has_mask && i < part.queries; ++i)
+        for (Index j = 0; j < part.keys; ++j) (*to.mask)(part.first_query + i, part.first_key + j) = (*from.mask)(i, j);
+      if (to.sink) to.sink = T(*to.sink + *from.sink);
       if (h % group != 0) continue;
       to.k.middleRows(part.first_key, part.keys) = from.k;
       to.v.middleRows(part.first_key, part.keys) = from.v;

@@ -26,6 +26,7 @@ class CoreOnExpressions final : public Kernel {
     manifest_.strides = true;
     manifest_.backward = true;
     manifest_.backward_terms.masked_row = MaskedGradient::zero;
+    manifest_.backward_terms.dmask = manifest_.backward_terms.dsink = true;
     manifest_.backward_terms.uses_out = manifest_.backward_terms.uses_lse = false;
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
@@ -48,15 +49,20 @@ class CoreOnExpressions final : public Kernel {
   }
   [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& /*answers*/, DType /*output*/) override {
     std::vector<Matrix<Expression>> of_q, of_k, of_v;
-    for (Gradients<Expression>& page : gradients_of<Expression>(c.problem(), c[Slot::d_out].view())) {
+    const attest_problem p = c.problem();
+    std::vector<Gradients<Expression>> all = gradients_of<Expression>(p, c[Slot::d_out].view());
+    const SharedSums<Expression> shared = shared_sums(p, all);
+    for (Gradients<Expression>& page : all) {
       of_q.push_back(std::move(page.q));
       // The first of a group has those of k and v.
       if (page.k.size() > 0) of_k.push_back(std::move(page.k));
       if (page.v.size() > 0) of_v.push_back(std::move(page.v));
     }
     Reply reply;
-    reply.gradients = {numbers_of(of_q, c.q().shape()), numbers_of(of_k, c.k().shape()),
-                       numbers_of(of_v, c.v().shape())};
+    reply.gradients[0] = numbers_of(of_q, c.q().shape()), reply.gradients[1] = numbers_of(of_k, c.k().shape());
+    reply.gradients[2] = numbers_of(of_v, c.v().shape());
+    if (!shared.mask.empty()) reply.gradients[3] = numbers_of(shared.mask, c.mask().shape());
+    if (!shared.sink.empty()) reply.gradients[4] = Expressions(c[Slot::sink].shape(), shared.sink);
     return reply;
   }
 

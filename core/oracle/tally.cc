@@ -95,6 +95,7 @@ std::string CaseTally::place_of(std::int64_t element) const {
     rest /= shape_[2];
     return fmt::format("out[b={}, i={}, k={}]", rest / shape_[1], rest % shape_[1], k);
   }
+  if (shape_.rank() == 1) return fmt::format("{}[h={}]", name_, rest);
   std::int64_t k = 0;
   if (!lse) {
     k = rest % shape_[3];

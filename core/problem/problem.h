@@ -139,17 +139,29 @@ struct Problem {
   [[nodiscard]] bool operator==(const Problem&) const = default;
 };
 
-/// What a backward pass returns: the gradients of a loss by q, k and v, each in its argument's shape.
-enum class Gradient { q, k, v };
-inline constexpr int gradient_count = 3;
+/// What a backward pass returns: the gradients of a loss by q, k and v, and where the problem has them by an additive
+/// mask and by sinks; each in its argument's shape, over whose axes of length 1 it is summed up.
+enum class Gradient { q, k, v, mask, sink };
+inline constexpr int gradient_count = 5;
 template <>
 struct Words<Gradient> {
-  static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv"};
+  static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv", "dmask", "dsink"};
 };
-inline constexpr std::array every_gradient{Gradient::q, Gradient::k, Gradient::v};
+inline constexpr std::array every_gradient{Gradient::q, Gradient::k, Gradient::v, Gradient::mask, Gradient::sink};
+/// Those that every problem has.
+inline constexpr std::array gradients_by_inputs{Gradient::q, Gradient::k, Gradient::v};
 [[nodiscard]] constexpr Slot slot_of(Gradient gradient) {
-  constexpr std::array slots{Slot::q, Slot::k, Slot::v};
+  constexpr std::array slots{Slot::q, Slot::k, Slot::v, Slot::mask, Slot::sink};
   return slots[static_cast<std::size_t>(gradient)];
+}
+/// Has the problem what the gradient is by? A mask of choices has none.
+[[nodiscard]] inline bool has_argument_of(const Problem& c, Gradient gradient) {
+  const Tensor& argument = c[slot_of(gradient)];
+  return argument.present() && argument.dtype() != DType::boolean;
+}
+/// `output`: of those by q, k and v; the others have their arguments' own.
+[[nodiscard]] inline DType dtype_of(const Problem& c, Gradient gradient, DType output) {
+  return gradient == Gradient::mask || gradient == Gradient::sink ? c[slot_of(gradient)].dtype() : output;
 }
 /// Does the problem say what a loss's gradient by the output is? Then a backward pass is asked of it, beside the
 /// forward pass of the same problem.

@@ -65,7 +65,7 @@ class GradientProber {
     if (made) arithmetic.weights_from = made->weights, arithmetic.delta = made->delta;
     std::array<Tensor, gradient_count> gradients;
     for (const Gradient one : every_gradient)
-      if (declared().has(one))
+      if (declared().returns(one, c))
         gradients[static_cast<std::size_t>(one)] = found.gradients[static_cast<std::size_t>(one)].tensor();
     GradientOptions options;
     options.at = at;
@@ -73,7 +73,7 @@ class GradientProber {
                                           probe_.manifest().arithmetic_for(c), arithmetic, options);
     std::vector<std::string> names;
     for (const Gradient one : every_gradient)
-      if (declared().has(one) && verdicts[static_cast<std::size_t>(one)].outcome != Outcome::held)
+      if (declared().returns(one, c) && verdicts[static_cast<std::size_t>(one)].outcome != Outcome::held)
         names.emplace_back(name_of(one));
     return names;
   }

@@ -35,7 +35,7 @@ class PlantedBackward final : public TiledBackward<Format> {
       Base::scale_, Base::gain_, Base::of_q_, Base::of_k_, Base::of_v_, Base::b_, Base::h_, Base::first_query_,
       Base::first_key_, Base::queries_, Base::keys_, Base::rows_, Base::g_, Base::out_, Base::reference_,
       Base::denominators_, Base::deltas_, Base::seen_, Base::weights_, Base::of_scores_, Base::tile_sum_, Base::key,
-      Base::value, Base::in_tile, Base::element, Base::sum_of_queries;
+      Base::value, Base::in_tile, Base::element, Base::sum_of_queries, Base::of_mask_, Base::of_sink_;
   static constexpr Real infinity = std::numeric_limits<Real>::infinity();
   static constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
 
@@ -179,6 +179,17 @@ class PlantedBackward final : public TiledBackward<Format> {
     return x;
   }
 
+  [[nodiscard]] Real of_biased_score(std::int64_t i, std::int64_t j, Real weight) const override {
+    const Real x = Base::of_biased_score(i, j, weight);
+    return is("dmask-behind-the-cap") && for_mask_ ? x * Base::slope_of_cap(i, j) : x;
+  }
+
+  [[nodiscard]] Real of_sink(std::int64_t i) const override {
+    if (is("dsink-unwritten") || (is("dsink-without-the-last-rows") && in_last_rows(i))) return 0;
+    const Real x = Base::of_sink(i);
+    return is("dsink-not-negated") ? -x : is("dsink-terms-in-bf16") ? in_bf16(x) : x;
+  }
+
   [[nodiscard]] Real slope_of_cap(std::int64_t i, std::int64_t j) const override {
     if (is("backward-cap-forgotten")) return 1;
     const Row<Format>& row = rows_[at(i)];
@@ -300,6 +311,19 @@ class PlantedBackward final : public TiledBackward<Format> {
     }
   }
 
+  void add_to_mask(const BackwardTile& tile) override {
+    if (is("dmask-of-the-last-head") && tile.first_row == 0 && tile.first_key == 0 && p_.mask.shape[1] == 1)
+      std::ranges::fill(of_mask_, Real{0});
+    for_mask_ = true;
+    Base::add_to_mask(tile);
+    for_mask_ = false;
+  }
+
+  void add_to_sink() override {
+    if (is("dsink-of-the-last-sequence")) of_sink_[at(h_)] = 0;
+    Base::add_to_sink();
+  }
+
   /// The tile without the rows and keys that a slip loses for dk and dv.
   [[nodiscard]] BackwardTile shortened(BackwardTile tile) const {
     if (is("dk-dv-without-the-last-query") && tile.end_row == queries_) --tile.end_row;
@@ -338,6 +362,10 @@ class PlantedBackward final : public TiledBackward<Format> {
   }
   [[nodiscard]] Real factor_of_values() const override {
     return is("dv-without-the-factor-of-dropout") ? Real{1} : Base::factor_of_values();
+  }
+
+  [[nodiscard]] Real factor_of_mask() const override {
+    return is("dmask-scaled") ? scale_ : is("dmask-not-scaled") ? Real{1} : Base::factor_of_mask();
   }
 
   void end_head() override {
@@ -387,7 +415,8 @@ class PlantedBackward final : public TiledBackward<Format> {
   std::map<std::int64_t, std::vector<std::uint8_t>> first_visible_;  ///< [rows, keys] of the entry's first head, by row
   std::map<std::pair<std::int64_t, std::int64_t>, Real> kept_deltas_;  ///< by head and row
   std::int64_t last_key_ = 0;                                          ///< where the tile of keys begins that came last
-  bool overtaken_ = false;                                             ///< it lies before the one that came before it
+  bool for_mask_ = false;   ///< it is what is added to a mask's that is formed
+  bool overtaken_ = false;  ///< it lies before the one that came before it
 };
 
 }  // namespace

@@ -124,12 +124,16 @@ const Case& BackwardRun::problem() const {
 const BackwardInputs& BackwardRun::given() const {
   return passes_->given;
 }
+Verdict BackwardRun::absent(Gradient gradient) const {
+  if (has_argument_of(passes_->problem, gradient)) return not_listed(gradient);
+  return skipped(gradient == Gradient::sink ? "has no sinks" : "has no additive mask");
+}
 bool BackwardRun::has(Gradient gradient) const {
   return passes_->gradients[static_cast<std::size_t>(gradient)].present();
 }
 
 Result BackwardRun::of(Gradient gradient) const {
-  if (!has(gradient)) throw NoAnswer{not_listed(gradient)};
+  if (!has(gradient)) throw NoAnswer{absent(gradient)};
   return Result(
       std::make_shared<const Run>(passes_->problem, passes_->gradients[static_cast<std::size_t>(gradient)],
                                   [passes = passes_, gradient](std::int64_t e) { return passes->bound(gradient, e); }));
@@ -144,12 +148,14 @@ Result BackwardRun::out(Kernel& kernel) const {
 Verdict BackwardRun::judged(GradientsAt at) const {
   GradientOptions options = passes_->options;
   options.at = at;
-  auto [of_q, of_k, of_v] = passes_->verdicts(options, [](Gradient) { return true; });
-  return worse_of({worse_of({std::move(of_q), std::move(of_k)}), std::move(of_v)});
+  std::array<Verdict, gradient_count> all = passes_->verdicts(options, [](Gradient) { return true; });
+  Verdict worst = std::move(all[0]);
+  for (std::size_t other = 1; other < all.size(); ++other) worst = worse_of({std::move(worst), std::move(all[other])});
+  return worst;
 }
 
 Verdict BackwardRun::judged(Gradient gradient) const {
-  if (!has(gradient)) return not_listed(gradient);
+  if (!has(gradient)) return absent(gradient);
   GradientOptions options = passes_->options;
   options.measure_errors = true;
   return passes_->verdicts(options, [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
@@ -178,6 +184,10 @@ Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gr
   for (const Gradient gradient : gradients)
     if (run.has(gradient)) worst = worse_of({std::move(worst), law(gradient)});
   return worst;
+}
+
+Verdict each_gradient(const BackwardRun& run, const std::function<Verdict(Gradient)>& law) {
+  return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v, Gradient::mask, Gradient::sink}, law);
 }
 
 Verdict about(Gradient gradient, Verdict verdict) {

@@ -29,18 +29,19 @@ class BackwardRun {
 
   [[nodiscard]] const Case& problem() const;  ///< with its gradients by the output
   [[nodiscard]] const BackwardInputs& given() const;
-  /// False where the manifest does not list it.
+  /// False where the manifest does not list it, or the problem lacks what it is by.
   [[nodiscard]] bool has(Gradient gradient) const;
   /// All of a gradient, in the shape of its argument. Throws NoAnswer, skipped, where there is none.
   [[nodiscard]] Result of(Gradient gradient) const;
   /// What the forward pass returned; in a proof it is run for that.
   [[nodiscard]] Result out(Kernel& kernel) const;
-  /// Each held against the exact one, the worst of the three.
+  /// Each held against the exact one, the worst of them.
   [[nodiscard]] Verdict judged(GradientsAt at) const;
   /// One of them held against the definition's, with its errors measured; skipped where there is none.
   [[nodiscard]] Verdict judged(Gradient gradient) const;
 
  private:
+  [[nodiscard]] Verdict absent(Gradient gradient) const;  ///< why it has it not
   struct Passes;
   std::shared_ptr<Passes> passes_;
 };
@@ -59,6 +60,8 @@ inline constexpr std::string_view no_such_gradient =
 /// The worst of what a law says of each of these gradients that the run has. Skipped where it has none.
 [[nodiscard]] Verdict each_gradient(const BackwardRun& run, std::initializer_list<Gradient> gradients,
                                     const std::function<Verdict(Gradient)>& law);
+/// The same of all that there are.
+[[nodiscard]] Verdict each_gradient(const BackwardRun& run, const std::function<Verdict(Gradient)>& law);
 /// agree, or agree_in_domain where what is hidden is not the same on both sides, of parts of a gradient, which the
 /// reason names.
 [[nodiscard]] Verdict gradients_agree(Gradient gradient, Sides sides, Match match);

@@ -97,7 +97,9 @@ void differentiate(const Case& c, Round round, Member member, std::array<Compare
   const Real scale = static_cast<Real>(c.scale), cap = static_cast<Real>(c.softcap);
   const Real gain = static_cast<Real>(1 / (1 - c.dropout_p));
   const bool pre_scale = convention_of(c) == MaskConvention::pre_scale;
-  std::vector<double>&dq = member(to[0]), &dK = member(to[1]), &dV = member(to[2]);
+  std::vector<double>&dq = member(to[0]), &dK = member(to[1]), &dV = member(to[2]), &dmask = member(to[3]),
+  &dsink = member(to[4]);
+  const Shape& mask = c.mask().shape();
   std::vector<Real> p(static_cast<std::size_t>(N)), slope(p), dp(p), of_k(static_cast<std::size_t>(N * dk)),
       of_v(static_cast<std::size_t>(N * dv)), of_q(static_cast<std::size_t>(dk));
   std::vector<std::int64_t> seen;
@@ -153,12 +155,21 @@ void differentiate(const Case& c, Round round, Member member, std::array<Compare
       for (const std::int64_t j : seen) {
         const auto at = static_cast<std::size_t>(j);
         Real ds = round(p[at] * (dp[at] - delta));
+        if (!dmask.empty()) {
+          const std::int64_t page = b % mask[0] * mask[1] + h % mask[1];
+          double& x = dmask[static_cast<std::size_t>((page * M + i) * N + j)];
+          x = static_cast<double>(round(static_cast<Real>(x) + (pre_scale ? round(scale * ds) : ds)));
+        }
         if (cap > 0) ds = round(ds * slope[at]);
         ds = round(scale * ds);
         for (std::int64_t e = 0; e < dk; ++e) {
           of_q[static_cast<std::size_t>(e)] += ds * keys[j * dk + e];
           of_k[static_cast<std::size_t>(j * dk + e)] += ds * query[e];
         }
+      }
+      if (!dsink.empty() && sinks) {
+        double& x = dsink[static_cast<std::size_t>(h)];
+        x = static_cast<double>(round(static_cast<Real>(x) - round(round(std::exp(sink - most) / sum) * delta)));
       }
       for (std::int64_t e = 0; e < dk; ++e)
         dq[static_cast<std::size_t>((bh * M + i) * dk + e)] =
@@ -310,7 +321,8 @@ RuleSet Compared::rejecting(const Tensor& found, DType dtype) const {
 
 GradientYardstick::GradientYardstick(const Case& c) : dtype_(c.dtype()) {
   for (const Gradient one : every_gradient)
-    compared_[static_cast<std::size_t>(one)] = Compared(static_cast<std::size_t>(c[slot_of(one)].elements()));
+    if (has_argument_of(c, one))
+      compared_[static_cast<std::size_t>(one)] = Compared(static_cast<std::size_t>(c[slot_of(one)].elements()));
   // No backward pass is asked for beside caches, factors or a dropout without a mask that is given.
   differentiate<double>(c, [](double x) { return x; }, [](Compared& to) -> auto& { return to.exact; }, compared_);
   differentiate<float>(c, [](float x) { return x; }, [](Compared& to) -> auto& { return to.single; }, compared_);

@@ -48,9 +48,9 @@
 //     dOut             the gradient by the output, a tensor of its shape
 //     out, lse         null, or what attention itself returned, lse a tensor 'f64', where "uses" in the manifest's
 //                      "backward" lists them; unstated: both
-//     wants            of 'dq', 'dk' and 'dv' those that are asked for
-// It returns { dq, dk, dv }, arrays of the lengths and dtypes of q, k and v; dk and dv are summed over the heads of a
-// group. attention must return an lse then.
+//     wants            of 'dq', 'dk', 'dv', 'dmask' and 'dsink' those that are asked for
+// It returns { dq, dk, dv }, arrays of the lengths and dtypes of q, k and v, and so dmask and dsink; dk and dv are summed
+// over the heads of a group, dmask over the axes of length 1. attention must return an lse then.
 //
 // A tensor is { dtype, shape, data } and, where it has four axes, row(b, h, i): its last axis there, where an axis of
 // length 1 repeats. data is row-major: Float64Array, Float32Array, for f16 and bf16 the bits in a Uint16Array, for fp8 and
@@ -106,7 +106,7 @@ const TENSORS = {
   attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS],
   attention_backward: [...ATTENTION_TENSORS, ...BACKWARD_TENSORS],
 };
-const GRADIENTS = { dq: 'q', dk: 'k', dv: 'v' }; // and of what
+const GRADIENTS = { dq: 'q', dk: 'k', dv: 'v', dmask: 'mask', dsink: 'sink' }; // and of what
 
 /** The kernel cannot do this problem: it is skipped and counted. */
 class Unsupported extends Error {}

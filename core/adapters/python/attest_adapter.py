@@ -71,7 +71,9 @@ shape, and those of these that it has parameters for:
     mask, scale, causal, mask_convention, window_left, window_right, attention_chunk, alignment
                      as above
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
-the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. "operations", "lse" and, in "backward",
+the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. Where "gradients" lists "dmask", or
+"dsink", it returns that behind these for problems that have an additive mask, or sinks, in the shape and dtype of it and
+summed over axes of length 1; "autograd" has them by a mask and sinks that require gradients. "operations", "lse" and, in "backward",
 "uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
 the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside
 gradients: of a function without want_lse this file computes one itself, from the definition in float64, of which no verdict
@@ -149,7 +151,9 @@ _VARIANTS = {
     "descale": {"q_descale": None, "k_descale": None, "v_descale": None, "q_descale_block": 0, "kv_descale_block": 0},
 }
 _NEUTRAL = {name: value for arguments in _VARIANTS.values() for name, value in arguments.items()}
-_GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}  # and of what
+_GRADIENTS = {"dq": "q", "dk": "k", "dv": "v", "dmask": "mask", "dsink": "sink"}  # and of what
+# Of arguments that a function takes by name, and that not every problem has.
+_GRADIENTS_BY_NAME = {"dmask": "mask", "dsink": "sink"}
 # What the backward pass of an attention function may take beside all that this takes.
 _OF_BACKWARD = ("d_out", "out", "lse")
 # Variants that _log_sum_exp knows.
@@ -516,9 +520,9 @@ class _Torch:
         they begin elsewhere, and autograd calls the function a second time."""
         return self.read(dtype, shape, body, offset).clone()
 
-    def by_autograd(self, function):
-        """(forward, backward): the function, and its backward pass by PyTorch's autograd through it. Both call it on tensors
-        that require gradients, as what is chosen inside may depend on that."""
+    def by_autograd(self, function, gradients):
+        """(forward, backward): the function, and its backward pass by PyTorch's autograd through it, the gradients that are
+        listed. Both call it on tensors that require gradients, as what is chosen inside may depend on that."""
         torch = self.torch
 
         def outputs(inputs, named):
@@ -529,16 +533,27 @@ class _Torch:
         def leaves(*tensors):
             return [tensor.detach().requires_grad_() for tensor in tensors]
 
+        def with_leaves(q, k, v, named):
+            """(by gradient, q, k and v first, what it is by; what is passed by name)"""
+            by = dict(zip(("dq", "dk", "dv"), leaves(q, k, v)))
+            for gradient, name in _GRADIENTS_BY_NAME.items():
+                tensor = named.get(name)
+                if gradient in gradients and tensor is not None and tensor.dtype != torch.bool:
+                    [by[gradient]] = leaves(tensor)
+                    named = {**named, name: by[gradient]}
+            return by, named
+
         def forward(q, k, v, **named):
             if named.get("k_new") is not None:  # it writes to k and v
                 return function(q, k, v, **named)
-            result = outputs(leaves(q, k, v), named)
+            by, named = with_leaves(q, k, v, named)
+            result = outputs(list(by.values())[:3], named)
             result = tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in result)
             return result if len(result) > 1 else result[0]
 
         def backward(q, k, v, d_out, out=None, lse=None, **named):
-            inputs = leaves(q, k, v)
-            again = outputs(inputs, named)[0]
+            by, named = with_leaves(q, k, v, named)
+            again = outputs(list(by.values())[:3], named)[0]
             if not isinstance(again, torch.Tensor) or not again.requires_grad:
                 raise TypeError(
                     'backward is "autograd", and none leads from the output to q, k and v: the function must be made of '
@@ -547,8 +562,9 @@ class _Torch:
             if out is not None and not self.equal(again.detach(), out):
                 raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
             # Of an input on which nothing depends it is None.
-            found = torch.autograd.grad(again, inputs, d_out, allow_unused=True)
-            return tuple(torch.zeros_like(x) if of is None else of for of, x in zip(found, inputs))
+            by = {name: x for name, x in by.items() if name in gradients}
+            found = torch.autograd.grad(again, list(by.values()), d_out, allow_unused=True)
+            return {name: torch.zeros_like(by[name]) if x is None else x for name, x in zip(by, found)}
 
         return forward, backward
 
@@ -697,7 +713,9 @@ class Server:
         self.functions = {"attention": attention, "multihead": multihead, "attention_backward": backward}
         self.by_autograd = backward == "autograd"
         if self.by_autograd:
-            self.functions["attention"], self.functions["attention_backward"] = framework.by_autograd(attention)
+            self.functions["attention"], self.functions["attention_backward"] = framework.by_autograd(
+                attention, manifest["backward"].get("gradients", ("dq", "dk", "dv"))
+            )
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         if backward == "autograd":
             known = self.known["attention"] = _parameters(attention)
@@ -803,9 +821,8 @@ class Server:
             if not self.framework.unchanged(memory):
                 raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
         if op == "attention_backward":
-            dtypes = {gradient: header[of]["dtype"] for gradient, of in _GRADIENTS.items()}
             named_gradients = _gradients(result, metadata["want"].split())
-            return self.reply_checked([(name, dtypes[name], value) for name, value in named_gradients])
+            return self.reply_checked([(name, header[_GRADIENTS[name]]["dtype"], value) for name, value in named_gradients])
         out, lse, *written = result if isinstance(result, tuple) else (result, None)
         if out is None:
             raise TypeError("the function returned None; it must return out")

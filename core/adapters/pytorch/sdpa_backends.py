@@ -72,7 +72,8 @@ _FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 
 # A row that sees no key has gradients of 0, and no part in those of others.
 GRADIENTS = {
-    "math": {"terms": {"weights": "stored", "delta": "weights", "uses": [], "masked_row": "zero"},
+    "math": {"terms": {"gradients": ["dq", "dk", "dv", "dmask"], "weights": "stored", "delta": "weights", "uses": [],
+                       "masked_row": "zero"},
              "arithmetic": {"f64": {**_ROOTS, "backward": _one_rounding("f64")},
                             "f32": {**_ROOTS, "backward": _one_rounding("f32")},
                             "f16": {"backward": _one_rounding("f32")},

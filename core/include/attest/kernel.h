@@ -129,6 +129,9 @@ typedef struct attest_gradients {
   uint32_t reserved;        /* 0 */
   attest_tensor dq, dk, dv; /* in the shapes of q, k and v; data == NULL: not wanted. Written, never added to: the caller
                                fills them with a sentinel and guards their edges */
+  /* There when size > offsetof(attest_gradients, dmask): by an additive mask and by sinks, in the shape and dtype of what
+     they are by, and summed over its axes of length 1 */
+  attest_tensor dmask, dsink;
 } attest_gradients;
 
 typedef struct attest_multihead_problem {

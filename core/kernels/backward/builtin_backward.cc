@@ -5,6 +5,7 @@ namespace attest {
 BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes) {
   const bool stored = form.weights == WeightsFrom::stored;
   BackwardTerms terms;
+  terms.dmask = terms.dsink = true;
   terms.uses_out = form.delta == DeltaFrom::out;
   terms.uses_lse = !stored;
   terms.masked_row = MaskedGradient::zero;

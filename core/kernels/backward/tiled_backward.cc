@@ -31,7 +31,11 @@ TiledBackward<Format>::TiledBackward(const BackwardForm& form, const attest_back
       seen_(at(form.tile * form.tile)),
       weights_(at(form.tile * form.tile)),
       of_scores_(at(form.tile * form.tile)),
-      tile_sum_(at(dk_)) {}
+      tile_sum_(at(dk_)) {
+  if (gradients.dmask.data != nullptr)
+    of_mask_.assign(at(p_.mask.shape[0] * p_.mask.shape[1] * p_.mask.shape[2] * p_.mask.shape[3]), Real{0});
+  if (gradients.dsink.data != nullptr) of_sink_.assign(at(p_.q.shape[1]), Real{0});
+}
 
 template <class Format>
 typename Format::Real TiledBackward<Format>::element(const attest_tensor& t, std::int64_t b, std::int64_t h,
@@ -45,12 +49,19 @@ void TiledBackward<Format>::run() {
   write(of_q_, factor_of_queries(), 1, gradients_.dq);
   write(of_k_, factor_of_keys(), group_, gradients_.dk);
   write(of_v_, factor_of_values(), group_, gradients_.dv);
+  write_mask();
+  for (std::size_t h = 0; h < of_sink_.size(); ++h) {
+    const attest_tensor& to = gradients_.dsink;
+    store_element(to.data, static_cast<DType>(to.dtype), static_cast<std::int64_t>(h) * to.stride[0],
+                  static_cast<double>(of_sink_[h]));
+  }
 }
 
 template <class Format>
 void TiledBackward<Format>::run_head(const HeadRows<Format>& head) {
   load(head);
   for (std::int64_t i = 0; i < queries_; ++i) prepare_row(i);
+  if (!of_sink_.empty()) add_to_sink();
   parts_.assign(at(form_.splits * queries_ * dk_), Real{0});
   for (BackwardTile tile : tiles_of_keys()) {
     for (tile.first_row = 0; tile.first_row < queries_; tile.first_row += form_.tile) {
@@ -60,6 +71,7 @@ void TiledBackward<Format>::run_head(const HeadRows<Format>& head) {
       add_to_values(tile);
       add_to_keys(tile);
       add_to_queries(tile);
+      if (!of_mask_.empty()) add_to_mask(tile);
     }
   }
   const std::int64_t length = queries_ * dk_;
@@ -173,8 +185,22 @@ typename Format::Real TiledBackward<Format>::apart(std::int64_t i, std::int64_t 
 
 template <class Format>
 typename Format::Real TiledBackward<Format>::of_score(std::int64_t i, std::int64_t j, Real weight) const {
-  const Real x = weight * apart(i, j) * slope_of_cap(i, j);
+  const Real x = of_biased_score(i, j, weight) * slope_of_cap(i, j);
   return form_.scale_first ? x * scale_ : x;
+}
+
+template <class Format>
+typename Format::Real TiledBackward<Format>::of_biased_score(std::int64_t i, std::int64_t j, Real weight) const {
+  return weight * apart(i, j);
+}
+
+template <class Format>
+typename Format::Real TiledBackward<Format>::of_sink(std::int64_t i) const {
+  const Real sink = rows_[at(i)].sink, reference = reference_[at(i)], log2e = std::numbers::log2e_v<Real>;
+  if (!(sink > -std::numeric_limits<Real>::infinity())) return 0;
+  Real weight = form_.base2 ? std::exp2(std::fma(sink, log2e, -(reference * log2e))) : std::exp(sink - reference);
+  if (form_.weights == WeightsFrom::stored) weight = Format::round(weight / denominators_[at(i)]);
+  return -(weight * deltas_[at(i)]);
 }
 
 template <class Format>
@@ -226,6 +252,45 @@ void TiledBackward<Format>::add_to_keys(const BackwardTile& tile) {
       Real* const sum = of_k_.row(b_, h_, first_key_ + j);
       for (std::int64_t c = 0; c < dk_; ++c) sum[c] += of_scores_[place] * rows_[at(i)].q[c];
     }
+}
+
+template <class Format>
+void TiledBackward<Format>::add_to_mask(const BackwardTile& tile) {
+  const attest_tensor& mask = p_.mask;
+  for (std::int64_t i = tile.first_row; i < tile.end_row; ++i) {
+    const std::int64_t row =
+        ((b_ % mask.shape[0]) * mask.shape[1] + h_ % mask.shape[1]) * mask.shape[2] + first_query_ + i;
+    for (std::int64_t j = tile.first_key; j < tile.end_key; ++j)
+      if (sees(i, j))
+        of_mask_[at(row * mask.shape[3] + first_key_ + j)] += Format::round(of_biased_score(i, j, weight(i, j)));
+  }
+}
+
+template <class Format>
+void TiledBackward<Format>::add_to_sink() {
+  for (std::int64_t i = 0; i < queries_; ++i) of_sink_[at(h_)] += of_sink(i);
+}
+
+template <class Format>
+typename Format::Real TiledBackward<Format>::factor_of_mask() const {
+  // A cap or a slope makes of every mask one that is added after the scale.
+  const bool scaled =
+      p_.mask_convention == ATTEST_MASK_PRE_SCALE && (p_.variants & (ATTEST_SOFTCAP | ATTEST_ALIBI)) == 0;
+  return scaled ? scale_ : Real{1};
+}
+
+template <class Format>
+void TiledBackward<Format>::write_mask() {
+  const attest_tensor& to = gradients_.dmask;
+  if (of_mask_.empty()) return;
+  const Real factor = factor_of_mask();
+  auto sum = of_mask_.begin();
+  for (std::int64_t b = 0; b < to.shape[0]; ++b)
+    for (std::int64_t h = 0; h < to.shape[1]; ++h)
+      for (std::int64_t i = 0; i < to.shape[2]; ++i)
+        for (std::int64_t j = 0; j < to.shape[3]; ++j)
+          store_element(to.data, static_cast<DType>(to.dtype), offset_in(to, b, h, i, j),
+                        static_cast<double>(factor * *sum++));
 }
 
 /// The tile's product with its keys, and only then the sum of the tiles.

@@ -71,6 +71,10 @@ class TiledBackward {
   [[nodiscard]] virtual Real of_weight(std::int64_t i, std::int64_t j) const;
   [[nodiscard]] virtual Real apart(std::int64_t i, std::int64_t j) const;
   [[nodiscard]] virtual Real of_score(std::int64_t i, std::int64_t j, Real weight) const;
+  // The same behind a cap, where masks are added.
+  [[nodiscard]] virtual Real of_biased_score(std::int64_t i, std::int64_t j, Real weight) const;
+  // What row i adds to the gradient of its sink.
+  [[nodiscard]] virtual Real of_sink(std::int64_t i) const;
   // What a cap makes of the gradient of a capped score; 1 where there is none.
   [[nodiscard]] virtual Real slope_of_cap(std::int64_t i, std::int64_t j) const;
   // Of a tile: may it be left out? What of it is formed, and what that is added to.
@@ -79,10 +83,13 @@ class TiledBackward {
   virtual void add_to_values(const BackwardTile& tile);
   virtual void add_to_keys(const BackwardTile& tile);
   virtual void add_to_queries(const BackwardTile& tile);
+  virtual void add_to_mask(const BackwardTile& tile);
+  virtual void add_to_sink();
   // Behind the loop: what the sums of scores' gradients are multiplied by, and what becomes of one sum of each head.
   [[nodiscard]] virtual Real factor_of_queries() const { return form_.scale_first ? Real{1} : scale_; }
   [[nodiscard]] virtual Real factor_of_keys() const { return factor_of_queries(); }
   [[nodiscard]] virtual Real factor_of_values() const { return gain_; }
+  [[nodiscard]] virtual Real factor_of_mask() const;
   virtual void end_head() {}
   [[nodiscard]] virtual Real over_group(const Real* of_heads, std::int64_t heads) const;
 
@@ -106,6 +113,7 @@ class TiledBackward {
   Real scale_;
   Real gain_;  ///< multiplies what is kept where weights are dropped; else 1
   GradientSums<Real> of_q_, of_k_, of_v_;
+  std::vector<Real> of_mask_, of_sink_;  ///< in the shapes of the mask and the sinks; empty: not asked for
 
   // Of the head:
   std::int64_t b_ = 0, h_ = 0, first_query_ = 0, first_key_ = 0, queries_ = 0, keys_ = 0;
@@ -123,6 +131,7 @@ class TiledBackward {
  private:
   void run_head(const HeadRows<Format>& head);
   [[nodiscard]] std::vector<BackwardTile> tiles_of_keys() const;
+  void write_mask();
   void write(GradientSums<Real>& of, Real factor, std::int64_t group, const attest_tensor& to);
 };
 

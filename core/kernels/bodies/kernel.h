@@ -88,6 +88,15 @@ int run_backward(const attest_backward_problem& given, attest_gradients& result,
       write(first.k, result.dk, b, h), write(first.v, result.dv, b, h);
     }
   }
+  const SharedSums<T> shared = shared_sums(p, all);
+  for (std::size_t page = 0; result.dmask.data != nullptr && page < shared.mask.size(); ++page) {
+    const Index kinds = p.mask.shape[1], at = static_cast<Index>(page);
+    write(shared.mask[page], result.dmask, at / kinds, at % kinds);
+  }
+  for (std::size_t h = 0; result.dsink.data != nullptr && h < shared.sink.size(); ++h) {
+    refuse_loose(shared.sink[h]);
+    store(result.dsink, static_cast<std::int64_t>(h) * result.dsink.stride[0], shared.sink[h]);
+  }
   return ATTEST_OK;
 } catch (const UsageError& error) {
   message = error.what();
@@ -120,6 +129,7 @@ inline Arithmetic core_arithmetic(DType dtype, DType inner) {
 inline void state_backward(Manifest& manifest, DType inner) {
   manifest.backward = true;
   BackwardTerms& terms = manifest.backward_terms;
+  terms.dmask = terms.dsink = true;
   terms.uses_out = terms.uses_lse = false;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = WeightsFrom::stored, terms.delta = DeltaFrom::weights;

@@ -1,5 +1,7 @@
 #include "core/oracle/gradients/exact_gradients.h"
 
+#include <cmath>
+
 #include "core/problem/sequences.h"
 #include "core/support/infinity.h"
 
@@ -86,6 +88,60 @@ std::vector<Gradients<Arb>> exact_gradients(const GradientTask& task, const Sequ
   }
   return grouped_gradients(q, k, v, 1, heads, 1, Arb(c.scale), MaskStack<Arb>::four_d(std::move(masks), 1, heads), of,
                            at_answers ? &answers : nullptr);
+}
+
+/// What rows that see their sink alone add to its gradient.
+Arb of_sink_alone(const GradientTask& task, const Sequence& s, std::int64_t h, double sink) {
+  const Shape& shape = task.c.q().shape();
+  const std::int64_t dv = task.c.v().shape()[3];
+  const bool at_answers = task.options.at == GradientsAt::answers;
+  Arb sum(0.0);
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    const std::int64_t row = (s.entry * shape[1] + h) * shape[2] + s.first_query + i;
+    Arb delta(task.given.d_lse.present() ? -task.given.d_lse[row] : 0.0);
+    for (std::int64_t e = 0; at_answers && task.backward.delta != DeltaFrom::weights && e < dv; ++e)
+      delta = delta + Arb(task.given.d_out[row * dv + e]) * Arb(task.given.out[row * dv + e]);
+    sum = sum - (at_answers ? ScalarTraits<Arb>::exp(Arb(sink) - Arb(task.given.lse[row])) * delta : delta);
+  }
+  return sum;
+}
+
+ExactSharedGradients exact_shared_gradients(const GradientTask& task, long bits) {
+  const PrecisionScope<Arb> precision(static_cast<unsigned>(bits * 3 / 10 + 1));
+  const Problem& c = task.c;
+  ExactSharedGradients all;
+  const Shape& shape = c.mask().shape();
+  if (has_argument_of(c, Gradient::mask)) all.mask.assign(static_cast<std::size_t>(c.mask().elements()), Arb(0.0));
+  if (has_argument_of(c, Gradient::sink)) all.sink.assign(static_cast<std::size_t>(c.q().shape()[1]), Arb(0.0));
+  for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
+    if (s.keys == 0) {
+      // The definition's functions know no attention over nothing.
+      const std::int64_t group = c.q().shape()[1] / c.k().shape()[1];
+      for (std::int64_t h = kv * group; !all.sink.empty() && h < (kv + 1) * group; ++h)
+        if (const double sink = c[Slot::sink][h]; std::isfinite(sink)) {
+          Arb& sum = all.sink[static_cast<std::size_t>(h)];
+          sum = sum + of_sink_alone(task, s, h, sink);
+        }
+      return;
+    }
+    const std::vector<Gradients<Arb>> pages = exact_gradients(task, s, kv, bits);
+    const auto heads = static_cast<std::int64_t>(pages.size());
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const Gradients<Arb>& page = pages[static_cast<std::size_t>(h)];
+      const std::int64_t head = kv * heads + h;
+      if (page.sink && !all.sink.empty()) {
+        Arb& sum = all.sink[static_cast<std::size_t>(head)];
+        sum = sum + *page.sink;
+      }
+      for (Index i = 0; page.mask && i < page.mask->rows(); ++i)
+        for (Index j = 0; j < page.mask->cols(); ++j) {
+          const std::int64_t row = ((s.entry % shape[0]) * shape[1] + head % shape[1]) * shape[2] + s.first_query + i;
+          Arb& sum = all.mask[static_cast<std::size_t>(row * shape[3] + s.first_key + j)];
+          sum = sum + (*page.mask)(i, j);
+        }
+    }
+  });
+  return all;
 }
 
 }  // namespace attest::detail

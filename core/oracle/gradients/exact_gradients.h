@@ -13,4 +13,10 @@ namespace attest::detail {
 [[nodiscard]] std::vector<Gradients<Arb>> exact_gradients(const GradientTask& task, const Sequence& s, std::int64_t kv,
                                                           long bits);
 
+/// Those by arguments that heads and sequences may share, row-major; empty where the problem has no such argument.
+struct ExactSharedGradients {
+  std::vector<Arb> mask, sink;
+};
+[[nodiscard]] ExactSharedGradients exact_shared_gradients(const GradientTask& task, long bits);
+
 }  // namespace attest::detail

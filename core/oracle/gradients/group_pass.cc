@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/oracle/workspace.h"
 #include "core/problem/sequences.h"
@@ -35,17 +36,7 @@ bool all_finite(const double* row, std::int64_t n) {
 
 }  // namespace
 
-GradientColumns GradientSumsHere::row(std::int64_t i) {
-  const std::int64_t at = i * width;
-  return {value.data() + at, error.data() + at, here.data() + at, size.data() + at};
-}
-
-void GradientSumsHere::clear(std::int64_t rows, std::int64_t columns) {
-  width = columns;
-  for (auto* array : {&value, &error, &here, &size}) array->assign(static_cast<std::size_t>(rows * columns), 0.0);
-}
-
-void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv) {
+void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared) {
   const Problem& c = task.c;
   const std::int64_t all = c.q().shape()[1], kv_heads = c.k().shape()[1];
   heads_ = all / kv_heads, first_head_ = kv * heads_;
@@ -60,7 +51,7 @@ void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv
   constant_k_.assign(static_cast<std::size_t>(keys), 0.0), constant_v_ = constant_k_;
   pack_values();
   count_rows(task, s);
-  for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h);
+  for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h, shared);
 }
 
 /// V as the loops have it, which products with gradients by the output are taken with.
@@ -97,7 +88,7 @@ void GroupPass::count_rows(const GradientTask& task, const Sequence& s) {
                           : pw(backward_profile(profile_, task.backward).u_a, rows_of_key_[j] + 1);
 }
 
-void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h) {
+void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h, SharedGradients& shared) {
   head_.load(task.c, s, first_head_ + h, true);
   profile_ = profile_for(task.c, head_, task.forward);
   kernel_ = backward_profile(profile_, task.backward);
@@ -107,9 +98,11 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
     here_.declared.delta = DeltaFrom::out;
   head_k_.clear(head_.keys, head_.dk), head_v_.clear(head_.keys, head_.dv);
   kept_rows_.start(head_.keys, head_.dk, head_.dv);
+  cover_shared(shared, h);
   for (std::int64_t i = 0; i < head_.queries; ++i) {
-    const Excuse excuse = take_row(task, s, h, i);
+    const Excuse excuse = take_row(task, s, h, i, shared);
     rows_[static_cast<std::size_t>(h * head_.queries + i)] = excuse;
+    if (excuse != Excuse::none) excuse_shared(shared, h, i, excuse);
     // A row that sees no key has no part in the others' gradients, whatever becomes of its own.
     if (excuse != Excuse::none && excuse != Excuse::fully_masked) group_ = excuse;
   }
@@ -124,7 +117,8 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
   join(head_k_, of_k_, parts_k_), join(head_v_, of_v_, parts_v_);
 }
 
-Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i) {
+Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i,
+                           SharedGradients& shared) {
   const Problem& c = task.c;
   const Excuse excuse =
       evaluate_double(head_, std::span(&i, 1), profile_, task.options.ignores_dead_values, true, row_);
@@ -139,20 +133,33 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   if (!task.options.ignores_dead_values && !unseen_values_harmless(out)) return Excuse::overflow;
   if (excuse != Excuse::none) return excuse;
   adds_ = adds_ || head_.bias, hides_ = hides_ || keys_ < head_.keys;
+  const bool sinks = shared.sink && row_.has_sink;
+  if (keys_ == 0 && !sinks) return Excuse::none;
+  const Excuse of_terms = take_terms(task, out, at);
+  // A row that sees its sink alone has a part in that one's gradient and in nothing else, whatever becomes of it.
+  if (sinks && of_terms == Excuse::none) add_to_sink(*shared.sink, h);
+  if (sinks && of_terms != Excuse::none) shared.sink->excuse(first_head_ + h, of_terms);
   if (keys_ == 0) return Excuse::none;
-  const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
-  if (!terms.in_domain || terms.capped) return Excuse::overflow;
-  const double of_lse = task.given.d_lse.present() ? task.given.d_lse[at] : 0, given_lse = task.given.lse[at];
-  if (!all_finite(g_.data(), 2 * dv) || !std::isfinite(of_lse) || !std::isfinite(given_lse)) return Excuse::not_finite;
-  take_weights(task, given_lse);
-  take_products();
-  take_slopes();
-  if (!take_errors(task, terms, out, given_lse, of_lse)) return Excuse::overflow;
+  if (of_terms != Excuse::none) return of_terms;
+  if (shared.mask) add_to_mask(*shared.mask, i);
   const std::int64_t slot = h * head_.queries + i;
   row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
   add_to_query(slot);
   add_to_keys();
   return Excuse::none;
+}
+
+/// What the row's gradients are made of, from the row of the output, and of all that are given.
+Excuse GroupPass::take_terms(const GradientTask& task, const double* out, std::int64_t at) {
+  const KeyTerms terms = key_terms(profile_, row_.keys, row_.q, scratch_);
+  if (!terms.in_domain || terms.capped) return Excuse::overflow;
+  const double of_lse = task.given.d_lse.present() ? task.given.d_lse[at] : 0, given_lse = task.given.lse[at];
+  if (!all_finite(g_.data(), 2 * head_.dv) || !std::isfinite(of_lse) || !std::isfinite(given_lse))
+    return Excuse::not_finite;
+  take_weights(task, given_lse);
+  take_products();
+  take_slopes();
+  return take_errors(task, terms, out, given_lse, of_lse) ? Excuse::none : Excuse::overflow;
 }
 
 /// May the kernel come to grief over a value that the row does not see, or drops? Its weight is 0, and what that is
@@ -203,7 +210,7 @@ void GroupPass::take_weights(const GradientTask& task, double given_lse) {
   }
   const double count = static_cast<double>(row_.n);
   common_here_ = (most < 0.25 ? 1.3 * mean : most) + (2 * count + 16) * unit;
-  for (std::int64_t j = 0; j < keys_; ++j) {
+  for (std::int64_t j = 0; j < row_.n; ++j) {
     const auto e = static_cast<std::size_t>(j);
     la_[e] = at_answers ? keys.s[j] - given_lse : keys.la[j];
     weight_[e] = at_answers ? std::exp(la_[e]) : keys.alpha[j];
@@ -311,6 +318,7 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
             .g1 = sum_of_sizes(g_.data(), dv),
             .out1 = sum_of_sizes(out, dv)};
   const double delta_here = delta_error(here_, sizes_) + 4 * unit * std::fabs(delta_);
+  delta_here_ = delta_here;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
     const double apart = of_weight_[e] - delta_;
@@ -320,23 +328,32 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
   }
   row_errors(here_, sizes_, errors_here_);
   if (!errors_here_.in_domain) return false;
+  sizes_here_ = sizes_;
 
   // gradient-bounds.md, 3: what is common to the row, and what is not.
   const Profile& scores = kernel_.scores;
-  double common =
-      scores.th_tau * (1 + scores.th_l2e) * std::fabs(terms.g_mean) + scores.th_l2e * std::fabs(terms.s_mean);
+  double common = 0, of_lse_alone = 0;
   const double thE = kernel_.exponent, lse = at_answers ? given_lse : row_.lse;
   if (task.backward.weights_from == WeightsFrom::lse) {
     const double shift = std::fabs(row_.keys.shift), shifted = std::fabs(lse + row_.keys.shift);
-    common += kernel_.th_lse * std::max(shifted, std::fabs(lse));
+    of_lse_alone += kernel_.th_lse * std::max(shifted, std::fabs(lse));
     // In the form of columns the log-sum-exp is moved by what all scores of the row are.
     if (shift > 0)
-      common += (1 + kernel_.th_lse) * (profile_.u_shift * shift + profile_.u_lse * shifted + profile_.lam_slope);
-    if (!at_answers) common += std::fabs(given_lse - row_.lse) + common_here_ + 4 * unit * std::fabs(row_.lse);
+      of_lse_alone += (1 + kernel_.th_lse) * (profile_.u_shift * shift + profile_.u_lse * shifted + profile_.lam_slope);
+    if (!at_answers) of_lse_alone += std::fabs(given_lse - row_.lse) + common_here_ + 4 * unit * std::fabs(row_.lse);
+    common = of_lse_alone + scores.th_tau * (1 + scores.th_l2e) * std::fabs(terms.g_mean) +
+             scores.th_l2e * std::fabs(terms.s_mean);
     for (std::int64_t j = 0; j < keys_; ++j) {
       const auto e = static_cast<std::size_t>(j);
       const double own = scratch_.a[e] * (1 + profile_.th_l2e) + scratch_.tm[e];
       E_[e] = own + thE * (std::fabs(la_[e]) + exponent_[e] + own + common) + kernel_.of_exp;
+    }
+    of_sink_ = of_lse_alone;
+    if (row_.has_sink) {
+      // It is no part of what is centred.
+      const auto e = static_cast<std::size_t>(keys_);
+      const double own = scratch_.a[e] * (1 + profile_.th_l2e);
+      of_sink_ += own + thE * (std::fabs(la_[e]) + exponent_[e] + own + of_lse_alone) + kernel_.of_exp;
     }
   } else {
     // The forward pass's own weights, over their sum: 1.1's E, and what that sum may be off by.
@@ -353,6 +370,8 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
       const auto e = static_cast<std::size_t>(j);
       E_[e] = scratch_.E[e] + pw(std::max(profile_.u_a, profile_.u_score), profile_.c_div + 1);
     }
+    of_sink_ = common + pw(std::max(profile_.u_a, profile_.u_score), profile_.c_div + 1);
+    if (row_.has_sink) of_sink_ += scratch_.E[static_cast<std::size_t>(keys_)];
   }
   sizes_.E = E_.data();
   sizes_.of_slope = of_slope_.data();
@@ -430,6 +449,72 @@ void GroupPass::add_to_keys() {
   if (kept_rows_.full()) kept_rows_.flush(head_k_, head_v_);
 }
 
+/// Those elements of what is shared that the head has a part in.
+void GroupPass::cover_shared(SharedGradients& shared, std::int64_t h) const {
+  for (std::int64_t i = 0; shared.mask && i < head_.queries; ++i)
+    for (std::int64_t j = 0; j < head_.keys; ++j) shared.mask->cover(head_.mask_offset + i * head_.mask_pitch + j);
+  if (shared.sink) shared.sink->cover(first_head_ + h);
+  for (auto* of : {&shared.mask, &shared.sink})
+    if (*of) (*of)->take_profile(kernel_);
+}
+
+void GroupPass::excuse_shared(SharedGradients& shared, std::int64_t h, std::int64_t i, Excuse why) const {
+  for (std::int64_t j = 0; shared.mask && j < head_.keys; ++j)
+    shared.mask->excuse(head_.mask_offset + i * head_.mask_pitch + j, why);
+  // A row that sees no key sees no sink either.
+  if (shared.sink && why != Excuse::fully_masked) shared.sink->excuse(first_head_ + h, why);
+}
+
+void GroupPass::add_to_mask(ArgumentSums& mask, std::int64_t i) {
+  const bool capped = row_.keys.capped != nullptr;
+  if (capped) {
+    // The cap stands before the mask.
+    bool in_domain = true;
+    for (auto [profile, of, to] :
+         {std::tuple(&here_, &sizes_here_, &uncapped_here_), std::tuple(&kernel_, &sizes_, &uncapped_)}) {
+      RowSizes sizes = *of;
+      sizes.slope = sizes.of_slope = nullptr;
+      row_errors(*profile, sizes, *to);
+      in_domain = in_domain && to->in_domain;
+    }
+    if (!in_domain) {
+      for (std::int64_t j = 0; j < head_.keys; ++j)
+        mask.excuse(head_.mask_offset + i * head_.mask_pitch + j, Excuse::overflow);
+      return;
+    }
+  }
+  const RowErrors &errors = capped ? uncapped_ : errors_, &here = capped ? uncapped_here_ : errors_here_;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j), {.value = weight_[e] * (of_weight_[e] - delta_),
+                                                                         .error = errors.of_q[e],
+                                                                         .here = here.of_q[e],
+                                                                         .size = most_weight_[e] * apart_[e],
+                                                                         .most = errors.scores[e]});
+  }
+}
+
+/// -e^(sink - L) (D - c) (gradient-bounds.md, 4).
+void GroupPass::add_to_sink(ArgumentSums& sinks, std::int64_t h) {
+  const auto e = static_cast<std::size_t>(keys_);
+  const double weight = most_weight_[e], delta = std::fabs(delta_) + delta_here_, reach = delta + errors_.delta;
+  const double grown = of_sink_ < 0.5 ? weight * expm1_above(of_sink_) : std::exp(la_[e] + exponent_[e] + of_sink_),
+               whole = std::max(weight, grown) + (of_sink_ < 0.5 ? grown : 0);
+  const BackwardArithmetic& a = kernel_.declared;
+  const bool rounded = a.rounded_weights_in_scores || a.weights_from == WeightsFrom::stored;
+  double u_term = kernel_.u, lam_term = 2 * kernel_.lam + (rounded ? kernel_.lam_p : 0);
+  if (rounded) u_term = join(u_term, kernel_.u_p);
+  if (a.sink_terms) u_term = join(u_term, format_of(*a.sink_terms).unit);
+  const double lost = (kernel_.lam_e + lam_term) * reach + 2 * kernel_.lam * kernel_.gain +
+                      (a.sink_terms ? format_of(*a.sink_terms).min_subnormal * kernel_.gain : 0);
+  sinks.add(first_head_ + h,
+            {.value = -weight_[e] * delta_,
+             .error = grown * delta + whole * errors_.delta + u_term * whole * reach + lost,
+             .here = weight * (grown_[e] * delta + delta_here_ + 4 * unit * delta) + lost_weight * delta,
+             .size = weight * delta,
+             .most = whole * (1 + u_term) * reach + lost});
+}
+
 void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
   keys_ = keys, dk_ = dk, dv_ = dv;
   fit(of_q_, 4 * most * keys), fit(of_g_, 4 * most * keys), fit(q_, most * dk), fit(g_, most * dv);
@@ -463,29 +548,12 @@ void KeptRows::flush(GradientSumsHere& k, GradientSumsHere& v) {
 ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
                                  double phi, bool grouped, double constant, Excuse excuse) const {
   const auto e = static_cast<std::size_t>(row * sums.width + c);
-  ElementBound bound;
-  bound.excuse = excuse;
-  if (excuse != Excuse::none) {
-    bound.value = bound.certificate = std::numeric_limits<double>::quiet_NaN();
-    bound.allowed = infinity;
-    bound.finite_required = false;
-    return bound;
-  }
+  if (excuse != Excuse::none) return excused_element(excuse);
   const double exact = std::fabs(sums.value[e]) + sums.here[e];
-  ElementSums element{.exact = exact, .error = sums.error[e] + constant, .parts = exact, .heads = heads_};
-  if (grouped) element.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
-  bound.value = scale * sums.value[e];
-  bound.certificate =
-      (1 + 0x1p-20) * scale * sums.here[e] + 8 * unit * std::fabs(bound.value) + (sums.size[e] > 0 ? 0x1p-1070 : 0);
-  bound.allowed = gradient_bound(kernel_, element, scale, phi, grouped);
-  if (!(scale * element.parts + bound.allowed <= kernel_.H_o)) {
-    bound.excuse = std::isfinite(bound.allowed) ? Excuse::overflow : Excuse::infinite;
-    bound.finite_required = false;
-  } else if (sums.size[e] > 0 && bound.allowed >= scale * sums.size[e] &&
-             bound.allowed > 2 * kernel_.u_o * scale * exact) {
-    bound.excuse = Excuse::vacuous;
-  }
-  return bound;
+  SumHere sum{.value = sums.value[e], .here = sums.here[e], .size = sums.size[e]};
+  sum.of_kernel = {.exact = exact, .error = sums.error[e] + constant, .parts = exact, .heads = heads_};
+  if (grouped) sum.of_kernel.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
+  return bound_of_sum(kernel_, sum, scale, phi, grouped);
 }
 
 double GroupPass::size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const {

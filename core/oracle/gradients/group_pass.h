@@ -6,23 +6,12 @@
 #include <vector>
 
 #include "core/bound/gradient_terms.h"
-#include "core/bound/loops/inner_loops.h"
+#include "core/oracle/gradients/gradient_sums.h"
 #include "core/oracle/gradients/gradients.h"
 #include "core/oracle/rows/head.h"
+#include "core/problem/sequences.h"
 
 namespace attest::detail {
-
-/// Sums of one gradient, an array of rows of `width`, with what they err by; all of them sums over terms.
-struct GradientSumsHere {
-  void clear(std::int64_t rows, std::int64_t columns);
-  std::int64_t width = 0;
-  std::vector<double> value;  ///< signed
-  std::vector<double> error;  ///< of a kernel
-  std::vector<double> here;   ///< of this evaluation
-  std::vector<double> size;   ///< of the terms
-
-  [[nodiscard]] GradientColumns row(std::int64_t i);
-};
 
 /// A case's inputs, and what kernels of it declare.
 struct GradientTask {
@@ -32,6 +21,13 @@ struct GradientTask {
   const BackwardArithmetic& backward;
   GradientOptions options;
 };
+
+/// run(sequence, key-value head) of every group of heads.
+template <class Run>
+void for_each_group(const Problem& c, Run&& run) {
+  for (const Sequence& s : sequences_of(c))
+    for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv) run(s, kv);
+}
 
 /// What a row adds to sums of keys, by its q and by its gradient by the output: value, error, here and size, [4][keys].
 struct KeptRow {
@@ -64,8 +60,8 @@ class KeptRows {
 /// One thread's; memory is kept between groups.
 class GroupPass {
  public:
-  /// Key-value head `kv` of a sequence, and the heads that read it.
-  void run(const GradientTask& task, const Sequence& s, std::int64_t kv);
+  /// Key-value head `kv` of a sequence, and the heads that read it. Adds their part to `shared`.
+  void run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared);
 
   [[nodiscard]] std::int64_t first_head() const { return first_head_; }
   [[nodiscard]] std::int64_t heads() const { return heads_; }
@@ -82,8 +78,10 @@ class GroupPass {
 
  private:
   void count_rows(const GradientTask& task, const Sequence& s);
-  void take_head(const GradientTask& task, const Sequence& s, std::int64_t h);
-  [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i);
+  void take_head(const GradientTask& task, const Sequence& s, std::int64_t h, SharedGradients& shared);
+  [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i,
+                                SharedGradients& shared);
+  [[nodiscard]] Excuse take_terms(const GradientTask& task, const double* out, std::int64_t at);
   void take_weights(const GradientTask& task, double given_lse);
   void pack_values();
   void take_products();
@@ -93,6 +91,10 @@ class GroupPass {
   [[nodiscard]] bool unseen_values_harmless(const double* out) const;
   void add_to_query(std::int64_t slot);
   void add_to_keys();
+  void cover_shared(SharedGradients& shared, std::int64_t h) const;
+  void excuse_shared(SharedGradients& shared, std::int64_t h, std::int64_t i, Excuse why) const;
+  void add_to_mask(ArgumentSums& mask, std::int64_t i);
+  void add_to_sink(ArgumentSums& sinks, std::int64_t h);
   [[nodiscard]] ElementBound finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
                                       double phi, bool grouped, double constant, Excuse excuse) const;
 
@@ -103,10 +105,11 @@ class GroupPass {
   Profile profile_;
   BackwardProfile kernel_, here_;
   BoundScratch scratch_;
-  RowSizes sizes_;
+  RowSizes sizes_, sizes_here_;
   RowErrors errors_, errors_here_;
-  Excuse group_ = Excuse::none;  ///< why nothing is said of dk and dv
-  std::vector<Excuse> rows_;     ///< of dq
+  RowErrors uncapped_, uncapped_here_;  ///< of a mask, which a cap does not stand before
+  Excuse group_ = Excuse::none;         ///< why nothing is said of dk and dv
+  std::vector<Excuse> rows_;            ///< of dq
   std::vector<double> row_constant_;
   GradientSumsHere of_q_, of_k_, of_v_, head_k_, head_v_;
   KeptRows kept_rows_;
@@ -123,6 +126,8 @@ class GroupPass {
   std::vector<unsigned char> kept_;
   std::vector<double> values_, dots_, sizes_of_all_;  ///< V in panels; products with it and their sizes, of every key
   double delta_ = 0;                                  ///< D - c
+  double delta_here_ = 0;                             ///< its error here
+  double of_sink_ = 0;                                ///< error of the sink's exponent, in a kernel
   double common_here_ = 0;                            ///< error of the sum of weights, as an exponent
   std::int64_t keys_ = 0;                             ///< visible ones
   std::vector<double> mean_key_;

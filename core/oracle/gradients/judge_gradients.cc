@@ -16,9 +16,12 @@
 namespace attest {
 namespace {
 
+using detail::ArgumentSums;
 using detail::Decision;
+using detail::for_each_group;
 using detail::GradientTask;
 using detail::GroupPass;
+using detail::SharedGradients;
 
 constexpr double doubt = 0x1p-20;
 
@@ -26,6 +29,28 @@ GroupPass& this_threads_pass() {
   detail::free_flint_caches_at_thread_end();
   thread_local GroupPass pass;
   return pass;
+}
+
+/// Empty where nobody asks: `wanted(gradient)`.
+template <class Wanted>
+SharedGradients shared_of(const Problem& c, Wanted&& wanted) {
+  SharedGradients shared;
+  const auto start = [&](Gradient of, double scale, std::optional<ArgumentSums>& sums) {
+    const Tensor& argument = c[slot_of(of)];
+    if (has_argument_of(c, of) && wanted(of)) sums.emplace(argument.dtype(), argument.elements(), scale);
+  };
+  // A cap or a slope makes of every mask one that is added after the scale.
+  const bool scaled =
+      c.mask_convention == MaskConvention::pre_scale && c.softcap == 0 && !c[Slot::alibi_slopes].present();
+  start(Gradient::mask, scaled ? c.scale : 1, shared.mask), start(Gradient::sink, 1, shared.sink);
+  return shared;
+}
+
+/// visit(gradient, sums) of each that there is.
+template <class Visit>
+void for_each_shared(const SharedGradients& shared, Visit&& visit) {
+  if (shared.mask) visit(Gradient::mask, *shared.mask);
+  if (shared.sink) visit(Gradient::sink, *shared.sink);
 }
 
 /// visit(gradient, flat index of its element, row or key within the group's sequence, head within the group, column) of
@@ -51,25 +76,22 @@ ElementBound bound_of(const GroupPass& pass, Gradient of, std::int64_t row, std:
   return of == Gradient::q ? pass.query(h, row, e) : of == Gradient::k ? pass.key(row, e) : pass.value(row, e);
 }
 
-/// run(sequence, key-value head) of every group of heads.
-template <class Run>
-void for_each_group(const Problem& c, Run&& run) {
-  for (const Sequence& s : sequences_of(c))
-    for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv) run(s, kv);
-}
-
 /// One case being judged.
 class GradientJudge {
  public:
   GradientJudge(const GradientTask& task, const std::array<Tensor, gradient_count>& found)
-      : task_(task), found_(found), tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v)} {
+      : task_(task),
+        found_(found),
+        tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v), tally(Gradient::mask),
+                 tally(Gradient::sink)},
+        shared_(shared_of(task.c, [&](Gradient of) { return found[static_cast<std::size_t>(of)].present(); })) {
     for (std::size_t of = 0; task.options.measure_errors && of < meters_.size(); ++of)
       if (found[of].present()) meters_[of].emplace(found[of].dtype());
   }
 
   void judge(const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
-    pass.run(task_, s, kv);
+    pass.run(task_, s, kv, shared_);
     exact_.clear(), bits_ = 0;
     for_each_element(task_.c, s, pass,
                      [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
@@ -83,6 +105,18 @@ class GradientJudge {
                      });
     for (std::optional<detail::ErrorMeter>& meter : meters_)
       if (meter) meter->note(pass.adds(), pass.hides());
+  }
+  /// After all groups.
+  void judge_shared() {
+    bits_ = 0;
+    for_each_shared(shared_, [&](Gradient of, const ArgumentSums& sums) {
+      for (std::int64_t at = 0; at < sums.count(); ++at)
+        judge_element(of, at, sums.size(at), sums.bound(at), [&](long bits) -> const Arb& {
+          if (bits != bits_) exact_shared_ = detail::exact_shared_gradients(task_, bits), bits_ = bits;
+          const auto e = static_cast<std::size_t>(at);
+          return of == Gradient::mask ? exact_shared_.mask[e] : exact_shared_.sink[e];
+        });
+    });
   }
   [[nodiscard]] std::array<Verdict, gradient_count> verdicts() {
     std::array<Verdict, gradient_count> all;
@@ -154,7 +188,9 @@ class GradientJudge {
   const std::array<Tensor, gradient_count>& found_;
   std::array<detail::CaseTally, gradient_count> tallies_;
   std::array<std::optional<detail::ErrorMeter>, gradient_count> meters_;
+  SharedGradients shared_;
   std::vector<Gradients<Arb>> exact_;
+  detail::ExactSharedGradients exact_shared_;
   long bits_ = 0;
 };
 
@@ -167,13 +203,19 @@ GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, co
   ElementBound padding;
   padding.excuse = Excuse::padding;
   for (const Gradient of : every_gradient)
-    all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), padding);
+    if (has_argument_of(c, of))
+      all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), padding);
+  SharedGradients shared = shared_of(c, [](Gradient) { return true; });
   for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
-    pass.run(task, s, kv);
+    pass.run(task, s, kv, shared);
     for_each_element(c, s, pass, [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
       all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = bound_of(pass, of, row, h, e);
     });
+  });
+  for_each_shared(shared, [&](Gradient of, const ArgumentSums& sums) {
+    for (std::int64_t at = 0; at < sums.count(); ++at)
+      all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = sums.bound(at);
   });
   return all;
 }
@@ -185,6 +227,7 @@ std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const Back
   const GradientTask task{c, given, forward, backward, options};
   GradientJudge judge(task, found);
   for_each_group(c, [&](const Sequence& s, std::int64_t kv) { judge.judge(s, kv); });
+  judge.judge_shared();
   return judge.verdicts();
 }
 

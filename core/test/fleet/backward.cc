@@ -66,6 +66,8 @@ class Backward {
         tau_(sums_.round(c.scale * fault_.scale_factor)),
         left_(1) {
     for (std::int64_t h = 0; h < heads_; ++h) cases_.push_back(head_of(c, h));
+    terms_mask_.resize(static_cast<std::size_t>(c.mask().elements()));
+    terms_sink_.resize(static_cast<std::size_t>(c[Slot::sink].elements()));
     if (c.dropout_p > 0) {
       left_ = dot_.sub(1, dot_.round(c.dropout_p));
       gain_ = dot_.div(1, left_);
@@ -91,12 +93,45 @@ class Backward {
       of_k.push_back(summed(terms_k_, dk_, true)), of_v.push_back(summed(terms_v_, dv_, false));
     }
     write(of_k, all[1]), write(of_v, all[2]);
+    if (has_argument_of(c, Gradient::mask)) all[3] = of_argument(terms_mask_, c.mask(), mask_is_scaled(c));
+    if (has_argument_of(c, Gradient::sink)) all[4] = of_argument(terms_sink_, c[Slot::sink], false);
     return all;
   }
 
  private:
   /// Terms of a sum over rows, or keys: a factor, and what it multiplies.
   using Terms = std::vector<std::pair<double, const double*>>;
+
+  /// Sums of single numbers, in the argument's own format, to which shuffled terms are rounded by themselves.
+  [[nodiscard]] Tensor of_argument(const std::vector<std::vector<double>>& terms, const Tensor& of,
+                                   bool is_scaled) const {
+    const Soft format(of.dtype(), false, flushes());
+    Tensor all(of.dtype(), of.shape());
+    for (std::size_t e = 0; e < terms.size(); ++e) {
+      std::vector<double> each = terms[e];
+      if (kernel_.shuffled) std::shuffle(each.begin(), each.end(), std::mt19937_64(each.size()));
+      double sum = 0;
+      for (const double x : each) sum = sums_.add(sum, kernel_.shuffled && each.size() > 1 ? format.round(x) : x);
+      if (is_scaled) sum = sums_.mul(sum, tau_);
+      if (gain_ != 1 && a_.late_dropout) sum = sums_.mul(sum, gain_);
+      all.set(static_cast<std::int64_t>(e), format.round(sum));
+    }
+    return all;
+  }
+  [[nodiscard]] static bool mask_is_scaled(const Case& c) {
+    return c.mask_convention == MaskConvention::pre_scale && c.softcap == 0 && !c[Slot::alibi_slopes].present();
+  }
+  void take_mask(std::int64_t h, std::int64_t i, std::int64_t j, double x) {
+    if (terms_mask_.empty() || (fault_.mask_of_one_head && h > 0)) return;
+    const std::int64_t page = std::ssize(terms_mask_) > M_ * N_ ? h : 0;
+    terms_mask_[static_cast<std::size_t>((page * M_ + i) * N_ + j)].push_back(x);
+  }
+  void take_sink(std::int64_t h, double weight, double delta) {
+    double x = dot_.mul(a_.rounded_weights_in_scores ? kept(a_.weights, weight) : weight, delta);
+    if (a_.sink_terms) x = Soft(*a_.sink_terms, false, flushes()).round(x);
+    if (fault_.sink_terms_in) x = round_to(*fault_.sink_terms_in, x);
+    terms_sink_[static_cast<std::size_t>(h)].push_back(fault_.positive_sink ? x : -x);
+  }
 
   [[nodiscard]] bool truncates() const { return forward_.rounding == Rounding::toward_zero; }
   [[nodiscard]] bool flushes() const { return forward_.flushes_subnormals; }
@@ -129,6 +164,12 @@ class Backward {
     const double gamma = given_.d_lse.present() ? dot_.round(given_.d_lse[h * M_ + i]) : 0;
     const std::size_t n = seen.keys.size();
     if (n == 0) {
+      // The rest of a row that sees its sink alone; its weights are none.
+      if (seen.sink) {
+        double delta = a_.delta == DeltaFrom::weights ? 0 : product(g, out_.data() + (h * M_ + i) * dv_, dv_, 0);
+        if (gamma != 0) delta = dot_.sub(delta, gamma);
+        take_sink(h, *seen.sink, delta);
+      }
       for (std::int64_t e = 0; e < dk_; ++e) of_q.set((h * M_ + i) * dk_ + e, 0);
       return;
     }
@@ -163,12 +204,15 @@ class Backward {
       for (std::size_t j = 0; j < n; ++j) delta = dot_.add(delta, dot_.mul(weight_in_scores(j), of_weights[j]));
       if (gamma != 0) delta = dot_.sub(delta, drops && late ? dot_.mul(gamma, left_) : gamma);
     }
+    if (seen.sink) take_sink(h, *seen.sink, delta);
     Terms terms_q;
     const std::int64_t from = fault_.dk_of_other_rows && i > 0 ? i - 1 : i;
     for (std::size_t j = 0; j < n; ++j) {
       double apart = in_sum ? of_weights[j] : dot_.sub(of_weights[j], delta);
       apart = fault_.apart_factor == 1 ? apart : dot_.mul(apart, fault_.apart_factor);
       double x = dot_.mul(weight_in_scores(j), apart);
+      const double capped = fault_.caps_mask && c.softcap > 0 ? through_cap(x, seen.tangents[j], c.softcap) : x;
+      take_mask(h, i, seen.keys[j], kept(a_.of_scores, capped));
       if (c.softcap > 0 && !fault_.forgets_cap) x = through_cap(x, seen.tangents[j], c.softcap);
       if (a_.scale_before_rounding) x = dot_.mul(x, tau_);
       x = kept(a_.of_scores, x);
@@ -233,6 +277,7 @@ class Backward {
   std::vector<double> q_, k_, v_, g_, out_;
   std::vector<Case> cases_;
   std::vector<Terms> terms_k_, terms_v_;
+  std::vector<std::vector<double>> terms_mask_, terms_sink_;
   double tau_, left_, gain_ = 1;
 };
 
@@ -279,7 +324,7 @@ std::vector<BackwardEmulation> correct_backward_kernels() {
   });
   add("f32.tc-rz", "f32.backward.rz", [](BackwardEmulation& k) { k.shuffled = k.fused = true; });
   add("f32.prescaled", "f32.backward.weights-delta",
-      [](BackwardEmulation& k) { k.backward.delta = DeltaFrom::weights; });
+      [](BackwardEmulation& k) { k.backward.delta = DeltaFrom::weights, k.backward.sink_terms = DType::bf16; });
   add("bf16.flash.exp2.denominator", "bf16.backward.flash2", [](BackwardEmulation& k) {
     narrow(k);
     k.shuffled = true;
@@ -336,7 +381,16 @@ BackwardCase draw_backward(Regime regime, Loss loss, DType dtype, std::int64_t h
     c[slot] = std::move(t);
   };
   add(added, c, random);
-  for (const Slot slot : {Slot::q, Slot::mask, Slot::keep}) split(slot);
+  const bool shared = heads > 1 && (size.M + size.N) % 2 == 0;
+  if (shared && c.mask().present()) {
+    // The first head's rows serve both.
+    Tensor mask(c.mask().dtype(), {1, 1, size.M, size.N});
+    for (std::int64_t e = 0; e < mask.elements(); ++e) mask.set(e, c.mask()[e]);
+    c[Slot::mask] = std::move(mask);
+  } else {
+    split(Slot::mask);
+  }
+  for (const Slot slot : {Slot::q, Slot::keep}) split(slot);
   for (const Slot slot : {Slot::sink, Slot::alibi_slopes}) {
     if (!c[slot].present()) continue;
     Tensor each(c[slot].dtype(), slot == Slot::sink ? Shape{heads} : Shape{1, heads});

@@ -26,6 +26,10 @@ struct BackwardFault {
   bool loses_a_head = false;                                    ///< in dk and dv
   bool forgets_dropout = false;                                 ///< in dP
   bool forgets_cap = false;                                     ///< its derivative
+  bool caps_mask = false;                                       ///< the gradient by a mask has that derivative, too
+  bool mask_of_one_head = false;                                ///< it is that of the first head alone
+  bool positive_sink = false;                                   ///< the gradient by a sink lacks its minus
+  std::optional<DType> sink_terms_in{};                         ///< a format that is not declared
   bool dk_of_other_rows = false;                                ///< dk with the queries of the row before
   std::optional<DType> delta_in{}, of_weights_in{}, sums_in{};  ///< formats that are not declared
 };
@@ -43,7 +47,7 @@ struct BackwardEmulation {
 
 /// The forward pass of each head, as emulate() has it.
 [[nodiscard]] Answer emulate_heads(const Emulation& kernel, const Case& c);
-/// dq, dk and dv of an attention case of one batch entry and one key-value head.
+/// Of an attention case of one batch entry and one key-value head.
 [[nodiscard]] std::array<Tensor, gradient_count> emulate_backward(const BackwardEmulation& kernel, const Case& c,
                                                                   const BackwardInputs& given);
 

@@ -511,8 +511,10 @@ template <class Weight>
 EmulatedWeights RowEmulator::of_keys(Weight&& weight) const {
   EmulatedWeights all;
   for (std::size_t j = 0; j < keys_.size(); ++j) {
-    if (std::cmp_greater_equal(keys_[j], dropped_.size()) || keys_[j] * dv_ >= std::ssize(v_)) continue;
-    if (keys_[j] * dk_ >= std::ssize(k_)) continue;  // the sink
+    if (keys_[j] * dk_ >= std::ssize(k_)) {
+      all.sink = weight(j);
+      continue;
+    }
     all.keys.push_back(keys_[j]);
     all.weights.push_back(weight(j));
     if (cap_ > 0) all.tangents.push_back(capped_share(product(keys_[j])));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct EmulatedWeights {
   std::vector<std::int64_t> keys;
   std::vector<double> weights;
   std::vector<double> tangents;  ///< of a cap: tanh(product/cap)
+  std::optional<double> sink;    ///< what the sink has, where the row sees one
 };
 /// Formed again, e^(score - lse) in the kernel's own arithmetic.
 [[nodiscard]] EmulatedWeights weights_again(const Emulation& kernel, const Case& c, std::int64_t row, double lse);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -75,7 +76,7 @@ void expect_right(Kernel& kernel, bool causal) {
     const Case c = backward_case(heads, kv_heads, causal && seed % 2 == 0 ? Causal::bottom_right : Causal::none, seed);
     const Outcomes found = outcomes_of(kernel, c);
     ASSERT_EQ(found.reply.status, CallStatus::ok) << found.reply.message;
-    for (const Gradient gradient : every_gradient) {
+    for (const Gradient gradient : gradients_by_inputs) {
       const auto at = static_cast<std::size_t>(gradient);
       EXPECT_EQ(found.verdicts[at].outcome, Outcome::held) << name_of(gradient) << ": " << found.verdicts[at].reason;
       EXPECT_EQ(found.reply.gradients[at].shape(), c[slot_of(gradient)].shape());
@@ -134,6 +135,18 @@ TEST(Backward, WhatIsWrongIsViolated) {
   EXPECT_EQ(violated(outcome("right")), "");
   EXPECT_EQ(violated(outcome("without_the_caps_slope")), "dqdk");
   c.softcap = 0;
+  c[Slot::mask] = Tensor(DType::f64, {1, 1, 3, 5}), c[Slot::sink] = Tensor(DType::f32, {4});
+  for (std::int64_t e = 0; e < 15; ++e) c[Slot::mask].set(e, static_cast<double>(e % 4) / 2 - 0.75);
+  c[Slot::mask].set(7, -std::numeric_limits<double>::infinity());
+  for (std::int64_t h = 0; h < 4; ++h) c[Slot::sink].set(h, static_cast<double>(h) - 1.5);
+  const Outcomes right = outcome("right");
+  EXPECT_EQ(right.reply.gradients[3].tensor().dtype(), DType::f64);
+  EXPECT_EQ(right.reply.gradients[4].tensor().dtype(), DType::f32);
+  for (const Verdict& one : right.verdicts) EXPECT_EQ(one.outcome, Outcome::held) << one.reason;
+  EXPECT_EQ(violated(outcome("mask_of_the_last_head")), "dmask");
+  EXPECT_EQ(violated(outcome("dsink_not_negated")), "dsink");
+  EXPECT_EQ(violated(outcome("forgets_delta")), "dqdkdmask");
+  c[Slot::mask] = c[Slot::sink] = Tensor();
   // What is added to is no number, whatever was there.
   const Outcomes added = outcome("adds_to_dv");
   EXPECT_TRUE(added.reply.status == CallStatus::failed || violated(added) == "dv") << added.reply.message;

@@ -56,12 +56,37 @@ TEST(BackwardManifest, IsReadAndWritten) {
   EXPECT_EQ(parse_manifest(to_json(m), "it"), m);
 }
 
+// By a mask and by sinks there are gradients where both the kernel and the problem have them.
+TEST(BackwardManifest, GradientsByArgumentsAreThoseOfProblemsThatHaveThem) {
+  const Manifest m = manifest(R"("variants": {"sink": {}}, "backward": {"gradients": ["dq", "dmask", "dsink"]},
+      "arithmetic": {"bf16": {"backward": {"sink_terms": "bf16"}}})");
+  EXPECT_EQ(arithmetic_of(m, DType::bf16).sink_terms, DType::bf16);
+  EXPECT_EQ(arithmetic_of(m, DType::f32).sink_terms, std::nullopt);
+  EXPECT_EQ(parse_manifest(to_json(m), "it"), m);
+  Case c = test::one_query(DType::f32, {1}, {1, 2}, {1, 2});
+  const auto returned = [&] {
+    std::string names;
+    for (const Gradient one : every_gradient)
+      if (m.backward_terms.returns(one, c)) names += name_of(one);
+    return names;
+  };
+  EXPECT_EQ(returned(), "dq");
+  c[Slot::mask] = Tensor(DType::boolean, {1, 1, 1, 2}), c[Slot::sink] = Tensor(DType::bf16, {1});
+  EXPECT_EQ(returned(), "dqdsink");
+  c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 2});
+  EXPECT_EQ(returned(), "dqdmaskdsink");
+  EXPECT_EQ(dtype_of(c, Gradient::sink, DType::f64), DType::bf16);
+  EXPECT_EQ(dtype_of(c, Gradient::k, DType::f64), DType::f64);
+}
+
 TEST(BackwardManifest, ContradictionsCostOneLine) {
   EXPECT_THAT(refused(R"({"name": "a", "dtypes": ["f32"], "backward": {}})"), Says("attention_backward"));
   EXPECT_THAT(refused(R"({"name": "a", "dtypes": ["f32"], "operations": ["attention", "attention_backward"]})"),
               Says("\"lse\": true"));
   EXPECT_THAT(refused(with("", R"(["multihead", "attention_backward"])")), Says("attention"));
   EXPECT_THAT(refused(with(R"("backward": {"gradients": []})")), Says("must list"));
+  EXPECT_THAT(refused(with(R"("masks": ["bool"], "backward": {"gradients": ["dq", "dmask"]})")), Says("additive"));
+  EXPECT_THAT(refused(with(R"("backward": {"gradients": ["dq", "dsink"]})")), Says("\"sink\""));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["out"]})")), Says("\"lse\""));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["lse"], "delta": "out"})")), Says("\"out\""));
   EXPECT_THAT(refused(with(R"("backward": {"delta": "sum"})")), Says("sum"));

@@ -242,7 +242,7 @@ TEST(TiledBackward, HasNoGradientOfWeightsThatAreAllDropped) {
   c.dropout_p = 0x1.fffffffffffffp-1;
   c[Slot::keep] = Tensor(DType::boolean, {1, 1, 21, 37});
   const Gradients own = gradients_of(*kernel_of({"", unfused_backward(16), two_pass_kernel}), c);
-  for (const Gradient one : every_gradient) {
+  for (const Gradient one : gradients_by_inputs) {
     const Tensor& t = own.found[static_cast<std::size_t>(one)];
     EXPECT_EQ(t, Tensor(DType::f32, t.shape())) << name_of(one);
   }

@@ -53,6 +53,18 @@ inline constexpr std::array of_gradients{defining(hypotheses::gradients, "it is 
   return draw.attention().masked().with_later_arguments().with_gradients();
 }
 
+/// With a mask that adds numbers, whatever else it does.
+[[nodiscard]] inline Case biased_with_gradients(Draw& draw) {
+  return draw.attention()
+      .masked()
+      .where([](Recipe& r) {
+        r.boolean_mask = false;
+        if (r.mask == MaskKind::none) r.mask = MaskKind::bias;
+      })
+      .with_later_arguments()
+      .with_gradients();
+}
+
 /// An axis in two parts, each ascending, neither of them empty.
 [[nodiscard]] inline std::pair<Indices, Indices> two_parts(const Case& c, std::int64_t extent) {
   const std::int64_t first = 1 + argument(c, "first", extent - 1);

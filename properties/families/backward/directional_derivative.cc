@@ -28,18 +28,28 @@ std::vector<Matrix<Moving>> pages_of(const Tensor& t, const std::vector<double>&
 }
 
 /// What each head adds and hides, without -inf, whose product with a constant has no derivative.
-MaskStack<Moving> masks_without_infinity(const attest_problem& problem) {
+MaskStack<Moving> masks_without_infinity(const attest_problem& problem, const Direction& along) {
+  const std::vector<double>&of_mask = along[3], &of_sinks = along[4];
   const MaskStack<Moving> masks = masks_of<Moving>(problem);
   std::vector<Mask<Moving>> pages;
   for (Index b = 0; b < problem.q.shape[0]; ++b) {
     for (Index h = 0; h < problem.q.shape[1]; ++h) {
       Mask<Moving>& page = pages.emplace_back(masks(b, h));
+      if (page.sink && !of_sinks.empty() && !ScalarTraits<Moving>::is_minus_infinity(*page.sink))
+        page.sink->slope = Arb(of_sinks[static_cast<std::size_t>(h)]);
       if (!page.additive) continue;
+      const std::int64_t* const shape = problem.mask.shape;
+      const Index first = (b % shape[0] * shape[1] + h % shape[1]) * shape[2] * shape[3];
       page.allowed =
           page.additive->unaryExpr([](const Moving& x) { return !ScalarTraits<Moving>::is_minus_infinity(x); });
       for (Index i = 0; i < page.additive->rows(); ++i)
-        for (Index j = 0; j < page.additive->cols(); ++j)
-          if (!(*page.allowed)(i, j)) (*page.additive)(i, j) = ScalarTraits<Moving>::from_double(0.0);
+        for (Index j = 0; j < page.additive->cols(); ++j) {
+          Moving& entry = (*page.additive)(i, j);
+          if (!(*page.allowed)(i, j))
+            entry = ScalarTraits<Moving>::from_double(0.0);
+          else if (!of_mask.empty())
+            entry.slope = Arb(of_mask[static_cast<std::size_t>(first + i * shape[3] + j)]);
+        }
     }
   }
   return MaskStack<Moving>::four_d(std::move(pages), problem.q.shape[0], problem.q.shape[1]);
@@ -64,9 +74,9 @@ Derivative derivative_of_loss(const Case& c, const Direction& along) {
   const Case forward = forward_of(c);
   const attest_problem problem = forward.problem();
   const Index batch = batch_of(c), heads = heads_of(c);
-  const std::vector<AttentionResult<Moving>> results =
-      grouped_attention(pages_of(c.q(), along[0]), pages_of(c.k(), along[1]), pages_of(c.v(), along[2]), batch, heads,
-                        c.k().shape()[1], ScalarTraits<Moving>::from_double(c.scale), masks_without_infinity(problem));
+  const std::vector<AttentionResult<Moving>> results = grouped_attention(
+      pages_of(c.q(), along[0]), pages_of(c.k(), along[1]), pages_of(c.v(), along[2]), batch, heads, c.k().shape()[1],
+      ScalarTraits<Moving>::from_double(c.scale), masks_without_infinity(problem, along));
   const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
   Arb sum(0.0);
   for (std::int64_t row = 0; row < batch * heads * M; ++row) {

@@ -9,7 +9,7 @@
 
 namespace attest {
 
-/// A direction for each number of q, k and v, by Gradient.
+/// A direction for each number of the arguments, by Gradient; those of a mask and of sinks may be left out.
 using Direction = std::array<std::vector<double>, gradient_count>;
 
 /// A number to within `error`: the sum of two doubles.

@@ -31,7 +31,7 @@ Verdict given(Kernel& kernel, const Case& c) {
 Verdict finite(Kernel& kernel, const Case& c) {
   const BackwardRun run(kernel, c);
   bool any = false;
-  const Verdict worst = each_gradient(run, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) -> Verdict {
+  const Verdict worst = each_gradient(run, [&](Gradient of) -> Verdict {
     const Result gradient = run.of(of);
     for (std::int64_t e = 0; e < gradient.elements(); ++e) {
       const AllowedError bound = gradient.run().bound(e);
@@ -65,6 +65,11 @@ constexpr std::array of_odd_dims{
     defining(hypotheses::gradients, "it is about them"),
     defining(hypotheses::odd_head_dims, "what a kernel does with whole blocks of columns is the oracle's row")};
 
+constexpr std::array of_masks{defining(hypotheses::gradients, "it is about them"),
+                              defining(hypotheses::additive_mask, "it is about the gradient by it")};
+constexpr std::array of_sinks{defining(hypotheses::gradients, "it is about them"),
+                              defining(hypotheses::sink, "it is about the gradient by it")};
+
 /// Shapes of tiles among them, as laws of tiles draw them.
 Case of_tiles_with_gradients(Draw& draw) {
   return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
@@ -89,6 +94,27 @@ const Property family[] = {
                      .hypotheses = of_gradients,
                      .given = of_tiles_with_gradients,
                      .check = oracle<Gradient::v>}),
+    about_gradients({.name = "backward.oracle-dmask",
+                     .statement = "dB lies within the bound of the exact dS, added up over the entries and heads that "
+                                  "share the mask",
+                     .needs = "attention_backward, additive masks",
+                     .floating_point = "bound",
+                     .hypotheses = of_masks,
+                     .given = biased_with_gradients,
+                     .check = oracle<Gradient::mask>}),
+    about_gradients(
+        {.name = "backward.oracle-dsink",
+         .statement = "dσ_h lies within the bound of the exact −Σ_i p^σ_i D_i over the rows of all entries, "
+                      "p^σ the sink's share",
+         .needs = "attention_backward, sink",
+         .floating_point = "bound",
+         .variant = "sink",
+         .hypotheses = of_sinks,
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().with_later_arguments().with_sinks().with_gradients();
+         },
+         .check = oracle<Gradient::sink>},
+        without_sink),
     about_gradients({.name = "backward.given",
                      .statement = "the same at the kernel's own lse and out, whatever they are",
                      .floating_point = "bound",

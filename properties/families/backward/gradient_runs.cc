@@ -122,7 +122,7 @@ Verdict forward_agrees(Kernel& kernel, const Case& c) {
   return agree({Numbers(gradients.out(kernel)), Numbers(run(kernel, forward_of(c)))});
 }
 
-// <dQ,X> + <dK,Y> + <dV,Z> is the derivative of <dO,O> along X, Y and Z.
+// <dQ,X> + <dK,Y> + <dV,Z> is the derivative of <dO,O> along X, Y and Z, and so beside a mask and sinks that move.
 Verdict directional(Kernel& kernel, const Case& c) {
   if (multiplications_of(c) > most_computed_again) return excused("is too large for dual numbers of many digits");
   const BackwardRun run(kernel, c);
@@ -131,7 +131,7 @@ Verdict directional(Kernel& kernel, const Case& c) {
   Stream stream(seed_argument(c, "direction"));
   for (const Gradient of : every_gradient) {
     std::vector<double>& direction = along[static_cast<std::size_t>(of)];
-    direction.assign(static_cast<std::size_t>(c[slot_of(of)].elements()), 0.0);
+    if (has_argument_of(c, of)) direction.assign(static_cast<std::size_t>(c[slot_of(of)].elements()), 0.0);
     if (!run.has(of)) continue;
     const Numbers gradient(run.of(of));
     for (std::int64_t e = 0; e < gradient.elements(); ++e) {
@@ -154,8 +154,7 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
   other[Slot::k] = mapped(c.k(), [](std::int64_t, double old) { return -old; });
   const BackwardRun first(kernel, c), between(kernel, other), second = first.again(kernel);
   const Match match = gradient_bits_if(kernel, {Claim::deterministic});
-  return each_gradient(first, {Gradient::q, Gradient::k, Gradient::v},
-                       [&](Gradient of) { return about(of, agree({second.of(of), first.of(of)}, match)); });
+  return each_gradient(first, [&](Gradient of) { return about(of, agree({second.of(of), first.of(of)}, match)); });
 }
 
 // Any strides of the same inputs.
@@ -163,7 +162,7 @@ Verdict any_strides(Kernel& kernel, const Case& c) {
   Case row_major = c;
   set_layouts(row_major, {});
   const BackwardRun run(kernel, c), other(kernel, row_major);
-  return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v},
+  return each_gradient(run,
                        [&](Gradient of) { return about(of, agree({run.of(of), other.of(of)}, bits_in_core(kernel))); });
 }
 
@@ -202,8 +201,9 @@ const Property family[] = {
                      .given = any_with_gradients,
                      .check = dv_is_weights}),
     about_gradients({.name = "backward.directional",
-                     .statement = "⟨dQ,X⟩ + ⟨dK,Y⟩ + ⟨dV,Z⟩ is the derivative of ⟨dO,O⟩ along X, Y and Z, by dual "
-                                  "numbers through the definition's forward pass",
+                     .statement = "⟨dQ,X⟩ + ⟨dK,Y⟩ + ⟨dV,Z⟩ is the derivative of ⟨dO,O⟩ along X, Y and Z, and along "
+                                  "those of a mask and of sinks beside them, by dual numbers through the definition's "
+                                  "forward pass",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = [](Draw& draw) -> Case {

@@ -44,7 +44,7 @@ TwoLosses two_losses(const Case& c) {
 Verdict linear_in_dout(Kernel& kernel, const Case& c) {
   const TwoLosses two = two_losses(c);
   const BackwardRun one(kernel, two.one), other(kernel, two.other), sum(kernel, two.sum);
-  return each_gradient(sum, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
+  return each_gradient(sum, [&](Gradient of) {
     return gradients_agree(of, {Numbers(sum.of(of)), Numbers(one.of(of)).plus(Numbers(other.of(of)))});
   });
 }
@@ -83,7 +83,7 @@ Verdict scale_by(Kernel& kernel, const Case& c, const Case& other, double factor
                  const std::array<int, gradient_count>& powers) {
   const BackwardRun run(kernel, c), changed(kernel, other);
   const Match match = gradient_bits_if(kernel, {Claim::deterministic});
-  return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
+  return each_gradient(run, [&](Gradient of) {
     const int power = powers[static_cast<std::size_t>(of)];
     const double each = power == 0 ? 1 : power > 0 ? factor : inverse_of(factor);
     return gradients_scale(of, {changed.of(of), run.of(of)}, each, factor == -1 ? match : Match::bound);
@@ -94,21 +94,21 @@ Verdict scale_by(Kernel& kernel, const Case& c, const Case& other, double factor
 Verdict scaling(Kernel& kernel, const Case& c) {
   double factor = drawn_factor(c);
   const Case other = scaled(c, {{Slot::d_out, 1}}, factor);
-  return scale_by(kernel, c, other, factor, {1, 1, 1});
+  return scale_by(kernel, c, other, factor, {1, 1, 1, 1, 1});
 }
 
 // Q -> f Q, K -> K/f: dQ/f, f dK, and dV as it was.
 Verdict query_key_exchange(Kernel& kernel, const Case& c) {
   double factor = drawn_factor(c);
   const Case other = scaled(c, {{Slot::q, 1}, {Slot::k, -1}}, factor);
-  return scale_by(kernel, c, other, factor, {-1, 1, 0});
+  return scale_by(kernel, c, other, factor, {-1, 1, 0, 0, 0});
 }
 
 // V -> f V, dO -> dO/f: dQ and dK as they were, dV/f.
 Verdict value_scaling(Kernel& kernel, const Case& c) {
   double factor = drawn_factor(c);
   const Case other = scaled(c, {{Slot::v, 1}, {Slot::d_out, -1}}, factor);
-  return scale_by(kernel, c, other, factor, {0, 0, -1});
+  return scale_by(kernel, c, other, factor, {0, 0, -1, 0, 0});
 }
 
 // dQ(scale, Q) = scale dQ(1, scale Q), and dK and dV are those of the latter.
@@ -131,7 +131,7 @@ Verdict scale(Kernel& kernel, const Case& c) {
 /// The same gradients, to within both bounds.
 Verdict same_gradients(Kernel& kernel, const Case& one, const Case& other) {
   const BackwardRun run(kernel, one), changed(kernel, other);
-  return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v},
+  return each_gradient(run,
                        [&](Gradient of) { return gradients_agree(of, {changed.of(of), run.of(of)}, Match::bound); });
 }
 

@@ -153,6 +153,20 @@ Verdict dk_sums_to_zero(Kernel& kernel, const Case& c) {
   return worst.verdict();
 }
 
+// Sum_j dB_ij = 0: a softmax does not see what is added to all scores of a row.
+Verdict mask_rows_sum_to_zero(Kernel& kernel, const Case& c) {
+  const BackwardRun run(kernel, c);
+  const Numbers of_mask(run.of(Gradient::mask));
+  const std::int64_t keys = of_mask.shape()[3];
+  WorstBalance worst;
+  for (std::int64_t row = 0; row * keys < of_mask.elements(); ++row) {
+    Balance balance;
+    for (std::int64_t j = 0; j < keys; ++j) balance.add(of_mask, row * keys + j, 1);
+    worst.judge(balance, [&] { return fmt::format("row {} of all of the mask's", row); });
+  }
+  return worst.verdict();
+}
+
 /// Scores far from 0, each by as much as most others of its row or by tens more or less.
 void far_scores(Recipe& r) {
   constexpr ScoreKind kinds[] = {ScoreKind::offset, ScoreKind::below_sentinels, ScoreKind::spread, ScoreKind::dominant};
@@ -161,6 +175,9 @@ void far_scores(Recipe& r) {
 
 constexpr Want wants_far_scores[] = {
     {"scores far from 0", "scores:offset scores:below-sentinels scores:spread scores:dominant"}};
+
+constexpr std::array of_masks{defining(hypotheses::gradients, "it is about them"),
+                              defining(hypotheses::additive_mask, "it is about the gradient by it")};
 
 const Property family[] = {
     about_gradients({.name = "backward.gauge",
@@ -205,6 +222,14 @@ const Property family[] = {
                      .given = any_with_gradients,
                      .check = dk_sums_to_zero},
                     sums_of_scores),
+    about_gradients({.name = "backward.ds-rows-sum-to-zero",
+                     .statement = "Σ_j dB_ij = 0",
+                     .needs = "attention_backward, additive masks",
+                     .floating_point = "bound around 0",
+                     .hypotheses = of_masks,
+                     .given = biased_with_gradients,
+                     .check = mask_rows_sum_to_zero},
+                    without_sink),
 };
 
 }  // namespace

@@ -112,7 +112,7 @@ Verdict masked_row(Kernel& kernel, const Case& c) {
                    })});
 }
 
-// dO in head h alone: dQ is 0 but in head h, dk and dv but in the key-value head that h reads.
+// dO in head h alone: dQ and dsigma are 0 but in head h, dk and dv but in the key-value head that h reads.
 Verdict head_map(Kernel& kernel, const Case& c) {
   const std::int64_t heads = heads_of(c), h = argument(c, "h", heads), kv_heads = c.k().shape()[1];
   Case one = c;
@@ -121,11 +121,15 @@ Verdict head_map(Kernel& kernel, const Case& c) {
       c[Slot::d_out], [&](std::int64_t e, double old) { return e / shape[3] / shape[2] % heads == h ? old : 0.0; });
   const BackwardRun run(kernel, one);
   Zeros zeros;
-  for (const Gradient gradient : every_gradient) {
+  for (const Gradient gradient : {Gradient::q, Gradient::k, Gradient::v}) {
     const bool of_query = gradient == Gradient::q;
     if (!run.has(gradient) || (!of_query && kv_heads < 2)) continue;
     const Indices others = all_but(of_query ? heads : kv_heads, of_query ? h : kv_head_of(c, h));
     zeros.look_at(run.of(gradient).heads(others), name_of(gradient));
+  }
+  if (run.has(Gradient::sink)) {
+    const Indices others = all_but(heads, h);
+    zeros.look_at(run.of(Gradient::sink).at({std::ssize(others)}, others), name_of(Gradient::sink));
   }
   return zeros.verdict();
 }
@@ -237,7 +241,8 @@ const Property family[] = {
          .check = masked_row},
         without_sink),
     about_gradients({.name = "backward.head-map",
-                     .statement = "dO in head h alone: dQ is 0 but in head h, dK and dV but in key-value head ⌊h/G⌋",
+                     .statement = "dO in head h alone: dQ and dσ are 0 but in head h, dK and dV but in key-value head "
+                                  "⌊h/G⌋",
                      .floating_point = "inside the domain: zero bitwise",
                      .hypotheses = of_heads,
                      .given = [](Draw& draw) -> Case {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,39 @@ Verdict sink_dk_sum(Kernel& kernel, const Case& c) {
       balance.add(beside, (page * (k[2] + 1) + k[2]) * k[3] + e, 1);
       worst.judge(balance, [&] { return fmt::format("key-value head {} of all entries, column {}", page, e); });
     }
+  return worst.verdict();
+}
+
+// V >= 0 and dO >= 0: every D_i is, and dsigma is no more than 0.
+Verdict sink_gradient_sign(Kernel& kernel, const Case& c) {
+  Case positive = c;
+  for (const Slot slot : {Slot::v, Slot::d_out})
+    positive[slot] =
+        mapped(c[slot], [](std::int64_t, double old) { return in_a_proof() ? any_positive_number() : std::fabs(old); });
+  const BackwardRun run(kernel, positive);
+  const Numbers found(run.of(Gradient::sink));
+  if (in_a_proof()) return about(Gradient::sink, positive_formulas(found.scaled(-1)));
+  const std::vector<double> zeros(static_cast<std::size_t>(found.elements()), 0.0),
+      lowest(zeros.size(), -std::numeric_limits<double>::max());
+  return about(Gradient::sink, within(found, Numbers(found.shape(), lowest), Numbers(found.shape(), zeros)));
+}
+
+// Sum_ij dS_ij + dsigma = 0, over the entries and heads that share the mask: what is added to all scores of a row, the
+// sink's among them, is not seen.
+Verdict sink_gradient_balance(Kernel& kernel, const Case& c) {
+  const BackwardRun run(kernel, c);
+  const Numbers of_mask(run.of(Gradient::mask)), of_sink(run.of(Gradient::sink));
+  const Shape& mask = of_mask.shape();
+  const std::int64_t page = mask[2] * mask[3], shares = mask[1];
+  WorstBalance worst;
+  for (std::int64_t h = 0; h < shares; ++h) {
+    Balance balance;
+    for (std::int64_t b = 0; b < mask[0]; ++b)
+      for (std::int64_t e = 0; e < page; ++e) balance.add(of_mask, (b * shares + h) * page + e, 1);
+    for (std::int64_t head = 0; head < of_sink.elements(); ++head)
+      if (shares == 1 || head == h) balance.add(of_sink, head, 1);
+    worst.judge(balance, [&] { return shares == 1 ? "all heads" : fmt::format("head {}", h); });
+  }
   return worst.verdict();
 }
 
@@ -145,6 +179,73 @@ Verdict softcap_vanishes(Kernel& kernel, const Case& c) {
     const std::vector<double> zeros(static_cast<std::size_t>(found.elements()), 0.0);
     return gradients_agree(of, {found, Numbers(found.shape(), zeros).loosened(rest.of(of))});
   });
+}
+
+/// The mask with every entry and head written out; zeros where there is none.
+Case with_masks_apart(const Case& c) {
+  Case apart = c;
+  const Tensor& mask = c.mask();
+  const DType dtype = mask.present() && mask.dtype() != DType::boolean ? mask.dtype() : c.dtype();
+  Tensor& to = apart[Slot::mask] = Tensor(dtype, {batch_of(c), heads_of(c), queries_of(c), keys_of(c)});
+  std::int64_t e = 0;
+  for (std::int64_t b = 0; b < batch_of(c); ++b)
+    for (std::int64_t h = 0; h < heads_of(c); ++h)
+      for (std::int64_t i = 0; i < queries_of(c); ++i)
+        for (std::int64_t j = 0; j < keys_of(c); ++j, ++e) {
+          if (!mask.present()) continue;
+          const double entry = mask.at(mask.shape()[0] == 1 ? 0 : b, mask.shape()[1] == 1 ? 0 : h, i, j);
+          to.set(e, mask.dtype() != DType::boolean ? entry : entry != 0 ? 0 : -infinity);
+        }
+  return apart;
+}
+
+/// 1 - tanh(z)^2.
+long double slope_at(long double z) {
+  const long double cosh = std::cosh(z);
+  return 1 / cosh / cosh;
+}
+
+// dq_i = scale Sum_j (1 - y_ij^2) dB_ij k_j, dB read from the gradient by a mask that no rows share.
+Verdict softcap_gradient_factor(Kernel& kernel, const Case& c) {
+  const Case apart = with_masks_apart(c);
+  const BackwardRun run(kernel, apart);
+  const Numbers of_mask(run.of(Gradient::mask)), of_q(run.of(Gradient::q));
+  const Shape& q = c.q().shape();
+  const std::int64_t N = keys_of(c);
+  WorstBalance worst;
+  std::vector<double> slope(static_cast<std::size_t>(N)), of_slope(slope);
+  for (std::int64_t row = 0; row < q[0] * q[1] * q[2]; ++row) {
+    const std::int64_t b = row / q[2] / q[1], h = row / q[2] % q[1], i = row % q[2], kv = kv_head_of(c, h);
+    for (std::int64_t j = 0; j < N; ++j) {
+      const auto at = static_cast<std::size_t>(j);
+      long double product = 0, size = 0;
+      for (std::int64_t e = 0; e < q[3]; ++e) {
+        const long double term = static_cast<long double>(c.q().at(b, h, i, e)) * c.k().at(b, kv, j, e);
+        product += term, size += std::fabs(term);
+      }
+      // Of the exact product, which is within so much of this one.
+      const long double z = std::fabs(static_cast<long double>(c.scale) * product / c.softcap),
+                        apart_by = static_cast<long double>(c.scale) * size / c.softcap *
+                                   static_cast<long double>(q[3] + 4) * 0x1p-63L;
+      slope[at] = static_cast<double>(slope_at(z));
+      of_slope[at] =
+          static_cast<double>(slope_at(std::max(0.0L, z - apart_by)) - slope_at(z + apart_by)) + 0x1p-49 * slope[at];
+    }
+    for (std::int64_t e = 0; e < q[3]; ++e) {
+      Balance balance;
+      balance.add(of_q, row * q[3] + e, 1);
+      for (std::int64_t j = 0; j < N; ++j) {
+        if (hidden(apart, b, h, i, j)) continue;
+        const auto at = static_cast<std::size_t>(j);
+        const double factor = c.scale * slope[at] * c.k().at(b, kv, j, e);
+        balance.add(of_mask, row * N + j, factor, -1);
+        balance.allow(std::fabs(of_mask.value(row * N + j) * c.scale * c.k().at(b, kv, j, e)) * of_slope[at] +
+                      0x1p-1070);
+      }
+      worst.judge(balance, [&] { return fmt::format("row {} of all of dq's, column {}", row, e); });
+    }
+  }
+  return worst.verdict();
 }
 
 /// keep(old) for key s of every row.
@@ -256,6 +357,24 @@ Case beside_sinks_with_gradients(Draw& draw) {
       .with_gradients();
 }
 
+/// The same, with a mask that adds numbers.
+Case beside_sinks_and_a_mask(Draw& draw) {
+  return draw.attention()
+      .masked()
+      .where(few)
+      .where([](Recipe& r) {
+        r.convention = MaskConvention::post_scale;
+        r.boolean_mask = false;
+        if (r.mask == MaskKind::none) r.mask = MaskKind::bias;
+      })
+      .with_later_arguments()
+      .with_sinks()
+      .with_gradients();
+}
+Case with_sinks_and_gradients(Draw& draw) {
+  return draw.attention().with_later_arguments().with_sinks().with_gradients();
+}
+
 constexpr Stated about_them = defining(hypotheses::gradients, "it is about them"),
                  something = defining(hypotheses::a_query_and_a_key, "a row and a key are looked at"),
                  written_out = defining(hypotheses::infinity_for_a_mask, "the mask is written out");
@@ -264,6 +383,14 @@ constexpr std::array beside_sinks{
     about_them, defining(hypotheses::sink, "the theorem is about sinks"),
     defining(hypotheses::added_after_scale, "the mask adds the sink to the score of the appended key"),
     defining(hypotheses::infinite_dtype, "the mask is written out, and has to hide what positions hide")};
+constexpr std::array of_sinks_alone{about_them, defining(hypotheses::sink, "it is about the gradient by it")};
+constexpr std::array of_sinks_and_a_mask{
+    about_them, defining(hypotheses::sink, "the theorem is about sinks"),
+    defining(hypotheses::additive_mask, "dS is read from the gradient by it"),
+    defining(hypotheses::added_after_scale, "a mask that is scaled has a gradient that is")};
+constexpr std::array under_a_cap_and_a_mask{about_them, defining(hypotheses::softcap, "the theorem is about caps"),
+                                            defining(hypotheses::a_query_and_a_key, "a row and a key are looked at"),
+                                            defining(hypotheses::infinity_for_a_mask, "the mask is written out")};
 constexpr std::array under_a_cap{about_them, defining(hypotheses::softcap, "the theorem is about caps"), something};
 constexpr std::array dropped_weights{about_them, defining(hypotheses::dropout, "the theorem is about dropped weights"),
                                      something};
@@ -290,6 +417,20 @@ const Property of_windows[] = {about_variant(
     "window", "attention_backward, window", "chunk sink softcap dropout alibi")};
 
 const Property of_sinks[] = {
+    about_variant({.name = "sink.gradient-sign",
+                   .statement = "V ≥ 0 and dO ≥ 0: dσ ≤ 0",
+                   .floating_point = "within the bound of 0",
+                   .hypotheses = of_sinks_alone,
+                   .given = with_sinks_and_gradients,
+                   .check = sink_gradient_sign},
+                  "sink", "attention_backward, sink", without_sink),
+    about_variant({.name = "sink.gradient-balance",
+                   .statement = "Σ_ij dB_ij + dσ_h = 0, over the entries and heads that share the mask",
+                   .floating_point = "bound around 0",
+                   .hypotheses = of_sinks_and_a_mask,
+                   .given = beside_sinks_and_a_mask,
+                   .check = sink_gradient_balance},
+                  "sink", "attention_backward, sink, additive masks", without_sink),
     about_variant({.name = "sink.gradient-equals-key",
                    .statement = "one appended key with score σ and v = 0: the same dQ, dK and dV",
                    .floating_point = "bound",
@@ -306,16 +447,36 @@ const Property of_sinks[] = {
                    .check = sink_dk_sum},
                   "sink", "attention_backward, sink, additive masks", "window chunk")};
 
-const Property of_caps[] = {about_variant(
-    {.name = "softcap.gradient-vanishes",
-     .statement = "all |t| ≥ 20c: dQ and dK are 0 but for 4·scale·e^−40·Σ|dS||k|, and |q|",
-     .floating_point = "bound around 0",
-     .hypotheses = under_a_cap,
-     .given = [](Draw& draw) -> Case {
-       return draw.attention().where(few).where(a_row_and_a_key).with_later_arguments().with_softcap().with_gradients();
-     },
-     .check = softcap_vanishes},
-    "softcap", "attention_backward, softcap", "window chunk lengths packed left_pad sink dropout alibi")};
+const Property of_caps[] = {
+    about_variant({.name = "softcap.gradient-factor",
+                   .statement = "dq_i = scale·Σ_j (1 − y_ij²) dB_ij k_j, y = tanh(t/c) and dB the gradient by a mask",
+                   .floating_point = "bound",
+                   .hypotheses = under_a_cap_and_a_mask,
+                   .given = [](Draw& draw) -> Case {
+                     return draw.attention()
+                         .where(few)
+                         .where(a_row_and_a_key)
+                         .with_later_arguments()
+                         .with_softcap()
+                         .with_gradients();
+                   },
+                   .check = softcap_gradient_factor},
+                  "softcap", "attention_backward, softcap, additive masks",
+                  "window chunk lengths packed left_pad sink dropout alibi"),
+    about_variant({.name = "softcap.gradient-vanishes",
+                   .statement = "all |t| ≥ 20c: dQ and dK are 0 but for 4·scale·e^−40·Σ|dS||k|, and |q|",
+                   .floating_point = "bound around 0",
+                   .hypotheses = under_a_cap,
+                   .given = [](Draw& draw) -> Case {
+                     return draw.attention()
+                         .where(few)
+                         .where(a_row_and_a_key)
+                         .with_later_arguments()
+                         .with_softcap()
+                         .with_gradients();
+                   },
+                   .check = softcap_vanishes},
+                  "softcap", "attention_backward, softcap", "window chunk lengths packed left_pad sink dropout alibi")};
 
 const Property of_dropout[] = {
     about_variant(

@@ -70,6 +70,10 @@ const std::map<std::string_view, std::set<std::string_view>>& out_of_reach() {
         "alibi.column-form",
         "sink.gradient-equals-key",
         "sink.dk-sum",
+        "sink.gradient-balance",
+        "softcap.gradient-factor",
+        "backward.oracle-dmask",
+        "backward.ds-rows-sum-to-zero",
         "alibi.gradient-equals-mask",
         "backward.row-shift"}},
       // The notebook's X has five columns and three; head dimensions that are no such multiples.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -86,7 +87,9 @@ TEST(BackwardLaws, HoldOfARightKernelAndJudgeIt) {
 // What each of the mistaken ones is made of has no mistake of its own, under no variant.
 TEST(BackwardLaws, HoldOfABackwardPassThatIsWrittenOutOnceMore) {
   const WrongKernel plain = plain_backward_pass();
-  for (const char* const name : {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv"}) {
+  for (const char* const name :
+       {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv", "backward.oracle-dmask",
+        "backward.oracle-dsink", "softcap.gradient-factor", "sink.gradient-balance"}) {
     Spoilt kernel(plain.fault, plain.backward);
     const Seen seen = seen_by(name, kernel, DType::f64, 600);
     EXPECT_EQ(seen.violated, 0) << name << ": " << seen.reason;
@@ -100,7 +103,9 @@ TEST(BackwardLaws, EachGradientIsHeldAgainstWhatWasGiven) {
       Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
       for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, t[e] * 1.01);
     });
-    EXPECT_GT(seen_by("backward.given", wrong, DType::f32).violated, 15) << name_of(gradient);
+    // Few problems have what the last two are by.
+    const bool always = std::ranges::count(gradients_by_inputs, gradient) > 0;
+    EXPECT_GT(seen_by("backward.given", wrong, DType::f32, always ? 60 : 1500).violated, 15) << name_of(gradient);
   }
 }
 
@@ -161,7 +166,7 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
   EXPECT_GT(seen_by("backward.split-keys", own_output, DType::f32).violated, 15);
   EXPECT_GT(seen_by("backward.split-keys", own_lse, DType::f32).violated, 15);
   // Of the keys' parts each gradient counts, and each part.
-  for (const Gradient gradient : every_gradient) {
+  for (const Gradient gradient : gradients_by_inputs) {
     for (const std::int64_t parity : {0, 1}) {
       Answering wrong([=](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
         Reply reply = kernel.backward(c, answers, output);

@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "core/problem/problem.h"
 #include "core/support/errors.h"
 #include "core/support/names.h"
 #include "fuzz/campaign.h"
@@ -16,13 +17,15 @@ namespace {
 
 struct Objective {
   std::string_view word;
-  std::array<std::string_view, 3> properties;
+  std::array<std::string_view, gradient_count> properties;
 };
 /// Those of each entry that a kernel may have.
-constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle", ""}},
-                                    {"nonfinite", {"attention.finite", "multihead.finite", ""}},
-                                    {"gradient", {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv"}},
-                                    {"row-sum", {"softmax.rows-sum-to-one", "", ""}}};
+constexpr Objective objectives[] = {{"error", {"attention.oracle", "multihead.oracle"}},
+                                    {"nonfinite", {"attention.finite", "multihead.finite"}},
+                                    {"gradient",
+                                     {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv",
+                                      "backward.oracle-dmask", "backward.oracle-dsink"}},
+                                    {"row-sum", {"softmax.rows-sum-to-one"}}};
 
 std::vector<const Property*> laws(const std::string& word) {
   const std::string glob = word.substr(std::string_view("law:").size());

@@ -14,6 +14,8 @@ PROPERTIES = ["backward.oracle-*", "backward.given", "backward.gauge", "backward
               "backward.zero-dout"]  # fmt: skip
 GRADIENTS = {"dtypes": ["f64", "f32"], "properties": PROPERTIES, "no_large": True, "cases": 60}
 MANIFEST = {"grouped_query": True, "masks": ["additive", "bool"], "backward": {"masked_row": "zero"}}
+EVERY = ["dq", "dk", "dv", "dmask", "dsink"]
+OF_ALL = {**MANIFEST, "backward": {"masked_row": "zero", "gradients": EVERY}}
 
 
 def hidden(queries, keys, mask, causal, window_left, window_right, attention_chunk, alignment):
@@ -30,8 +32,8 @@ def hidden(queries, keys, mask, causal, window_left, window_right, attention_chu
 class Kernel:
     """Attention and its backward pass on NumPy; `mistake` is made in the latter."""
 
-    def __init__(self, mistake=""):
-        self.mistake = mistake
+    def __init__(self, mistake="", of_all=False):
+        self.mistake, self.of_all = mistake, of_all
 
     @staticmethod
     def scores(q, k, mask, scale, softcap, **sight):
@@ -79,7 +81,8 @@ class Kernel:
         weights = numpy.where(unseen, 0, numpy.exp(scores - lse[..., None].astype(q.dtype)))
         delta = 0 if wrong == "no delta" else (d_out * out).sum(axis=3, keepdims=True)
         of_weights = (1 if wrong == "no dropout of dP" else factors) * (d_out @ wide_v.swapaxes(2, 3))
-        ds = numpy.where(unseen, 0, weights * (of_weights - delta) * slope)
+        of_biased = numpy.where(unseen, 0, weights * (of_weights - delta))
+        ds = of_biased * slope
         of_scale = q.dtype.type(1 if wrong == "no scale" else scale)
 
         def summed(parts):
@@ -88,7 +91,16 @@ class Kernel:
 
         dq = (of_scale * (ds @ wide_k)).astype(q.dtype)
         dk, dv = summed(of_scale * (ds.swapaxes(2, 3) @ q)), summed((weights * factors).swapaxes(2, 3) @ d_out)
-        return dq, dk.astype(q.dtype), (dv + dv if wrong == "dv twice" else dv).astype(q.dtype)
+        found = [dq, dk.astype(q.dtype), (dv + dv if wrong == "dv twice" else dv).astype(q.dtype)]
+        if self.of_all and mask is not None and mask.dtype != bool:
+            shared = tuple(axis for axis in (0, 1) if mask.shape[axis] == 1)
+            of_mask = (ds if wrong == "dmask behind the cap" else of_biased).sum(axis=shared, keepdims=True)
+            found.append((of_mask / len(q) if wrong == "mean over a batch" and 0 in shared else of_mask).astype(mask.dtype))
+        if self.of_all and sink is not None:
+            share = numpy.where(numpy.isneginf(sink)[:, None, None], 0, numpy.exp(sink[:, None, None] - lse[..., None]))
+            of_sink = (share * delta).sum(axis=(0, 2, 3))
+            found.append((of_sink if wrong == "dsink with the other sign" else -of_sink).astype(sink.dtype))
+        return tuple(found)
 
     def checked(self, **arguments):
         return attest.check(self.forward, **{"backward": self.backward, "manifest": MANIFEST, **GRADIENTS, **arguments})
@@ -104,7 +116,7 @@ def violated(result):
 
 
 def test_a_right_one_holds_under_all_that_it_takes():
-    result = Kernel().checked(cases=150, properties="backward.*")
+    result = Kernel(of_all=True).checked(manifest=OF_ALL, cases=150, properties="backward.*")
     records = result.records()
     assert result.verdict == "held"
     held = {record["property"]: record["held"] for record in records}
@@ -128,6 +140,55 @@ def test_a_right_one_holds_under_all_that_it_takes():
 def test_a_wrong_one_is_violated(mistake, seen):
     error = Kernel(mistake).failure(cases=200)
     assert error.result.verdict == "violated" and seen <= violated(error.result)
+
+
+BY_ARGUMENTS = ["backward.oracle-dmask", "backward.ds-rows-sum-to-zero", "backward.oracle-dsink", "sink.gradient-*",
+                "softcap.gradient-factor"]  # fmt: skip
+
+
+def test_gradients_by_masks_and_sinks_hold():
+    result = Kernel(of_all=True).checked(manifest=OF_ALL, properties=BY_ARGUMENTS, cases=100)
+    assert result.verdict == "held"
+    held = {record["property"]: record["held"] for record in result.records()}
+    asked = {"backward.oracle-dmask", "backward.ds-rows-sum-to-zero", "backward.oracle-dsink", "sink.gradient-sign",
+             "sink.gradient-balance", "softcap.gradient-factor"}  # fmt: skip
+    assert all(held[name] > 15 for name in asked), held
+
+
+@pytest.mark.parametrize(
+    ("mistake", "seen"),
+    [
+        ("dmask behind the cap", {"backward.oracle-dmask", "softcap.gradient-factor"}),
+        ("mean over a batch", {"backward.oracle-dmask", "sink.gradient-balance"}),
+        ("dsink with the other sign", {"backward.oracle-dsink", "sink.gradient-sign", "sink.gradient-balance"}),
+        ("no delta", {"backward.oracle-dmask", "backward.ds-rows-sum-to-zero", "backward.oracle-dsink"}),
+    ],
+)
+def test_a_wrong_gradient_by_a_mask_or_a_sink_is_violated(mistake, seen):
+    error = Kernel(mistake, of_all=True).failure(manifest=OF_ALL, properties=BY_ARGUMENTS, cases=200)
+    assert seen <= violated(error.result)
+
+
+def test_autograd_has_gradients_by_masks_and_sinks():
+    torch = pytest.importorskip("torch")
+
+    def attention(q, k, v, mask=None, scale=1.0, sink=None):
+        group = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        scores = scale * (q @ k.transpose(-2, -1))
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+        if sink is None:
+            return torch.softmax(scores, -1) @ v
+        column = sink.to(q.dtype)[None, :, None, None].expand(*scores.shape[:3], 1)
+        return torch.softmax(torch.cat([scores, column], -1), -1)[..., :-1] @ v
+
+    manifest = {**OF_ALL, "backward": {"gradients": EVERY}}
+    result = attest.check(attention, backward="autograd", framework="torch", manifest=manifest, dtypes=["f64", "f32"],
+                          no_large=True, properties=[*ORACLES, *BY_ARGUMENTS[:-1]], cases=80)  # fmt: skip
+    held = {record["property"]: record["held"] for record in result.records()}
+    assert result.verdict == "held"
+    assert held["backward.oracle-dmask"] > 15 and held["backward.oracle-dsink"] > 15, held
 
 
 def test_a_wrong_log_sum_exp_is_no_mistake_of_the_backward_pass():

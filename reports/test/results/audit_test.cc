@@ -282,7 +282,10 @@ TEST(OtherRules, LookAtEachOfTheGradients) {
       one.tensor() = right;
     }
   }
-  for (const std::int64_t of : seen) EXPECT_GT(of, 40);
+  for (const Gradient one : every_gradient) {
+    const bool always = std::ranges::count(gradients_by_inputs, one) > 0;
+    EXPECT_GT(seen[static_cast<std::size_t>(one)], always ? 40 : 4) << name_of(one);
+  }
 }
 
 TEST(OtherRules, OfGradientsHaveTheTolerancesTheyState) {

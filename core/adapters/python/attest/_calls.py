@@ -338,37 +338,49 @@ def adapted_backward(backward, call):
         given.update({name: answers[name] for name in own})
         result = backward(*inputs, d_out=as_called.there(d_out), **given)
         like = {"dq": q, "dk": k, "dv": v}
+
+        def back(x, name):
+            # A mask and sinks have the contract's own layout.
+            return as_called.back(x, like[name]) if name in like else as_called.arrays.back(x)
+
         if isinstance(result, dict):
-            return {name: as_called.back(x, like[name]) if name in like else x for name, x in result.items()}
-        if not isinstance(result, (tuple, list)) or len(result) != len(like):
+            return {name: back(x, name) for name, x in result.items()}
+        if not isinstance(result, (tuple, list)) or len(result) < len(like):
             return result
-        return tuple(as_called.back(x, of) for x, of in zip(result, like.values()))
+        return tuple(back(x, name) for x, name in zip(result, [*like, *["dmask"] * (len(result) - len(like))]))
 
     return with_signature(called, name_of(backward), [*as_called.names(), "d_out", *own])
 
 
-def by_vjp(function, call):
-    """(forward, backward): a function of JAX as one of the contract, and its backward pass by jax.vjp through it. Both are
-    of one transformation: XLA may round otherwise in another program."""
+def by_vjp(function, call, gradients):
+    """(forward, backward): a function of JAX as one of the contract, and its backward pass by jax.vjp through it, the
+    gradients that are listed. Both are of one transformation: XLA may round otherwise in another program."""
     traced, plain = adapted(function, call, _Traced), adapted(function, call)
 
     def pulled(q, k, v, asked):
         import jax
 
-        return jax.vjp(lambda *inputs: traced(*inputs, **asked), *(Jax.there(array) for array in (q, k, v)))
+        by_name = {of: asked[of] for name, of in (("dmask", "mask"), ("dsink", "sink")) if name in gradients and has(asked, of)}
+        arrays = [Jax.there(array) for array in (q, k, v, *by_name.values())]
+        names = ["dq", "dk", "dv", *(f"d{of}" for of in by_name)]
+        pulled_back = jax.vjp(lambda q, k, v, *others: traced(q, k, v, **{**asked, **dict(zip(by_name, others))}), *arrays)
+        return names, *pulled_back
+
+    def has(asked, name):
+        return asked.get(name) is not None and asked[name].dtype != bool
 
     def forward(q, k, v, want_lse=False, **asked):
         if want_lse:
             return plain(q, k, v, want_lse=True, **asked)
-        return Jax.back(pulled(q, k, v, asked)[0])
+        return Jax.back(pulled(q, k, v, asked)[1])
 
     def backward(q, k, v, d_out, out, **asked):
         import numpy
 
-        again, pull = pulled(q, k, v, asked)
+        names, again, pull = pulled(q, k, v, asked)
         if not numpy.array_equal(Jax.back(again), out, equal_nan=out.dtype != numpy.uint16):
             raise NotImplementedError("called again, the function answers otherwise: its gradients are those of another output")
-        return tuple(Jax.back(x) for x in pull(Jax.there(d_out)))
+        return {name: Jax.back(x) for name, x in zip(names, pull(Jax.there(d_out))) if name in gradients}
 
     forward.__signature__, forward.__name__ = plain.__signature__, plain.__name__
     names = [name for name in plain.__signature__.parameters if name not in ("q", "k", "v", "want_lse", "out_dtype")]

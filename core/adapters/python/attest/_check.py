@@ -58,7 +58,8 @@ def check(
     multihead   a multi-head function, instead of the other or beside it
     backward    the function's backward pass, so that its gradients are checked, too: a function of q, k and v, and by name
                 d_out, those of out and lse that it uses, and what the function itself takes, in the same layout and under
-                the same names; it returns dq, dk and dv. Or "autograd": that of PyTorch or JAX through the function
+                the same names; it returns dq, dk and dv, and what else the manifest's "backward" lists in "gradients". Or
+                "autograd": that of PyTorch or JAX through the function
     framework   "numpy", "torch", "jax" or "cupy": what the function gets (default: what it is found to take, tried in this
                 order); bf16 and device as attest_adapter.serve has them
     layout      "bhsd" (above), "bshd" [batch, tokens, heads, width], or "thd": [tokens of all sequences, heads, width] with

@@ -178,14 +178,15 @@ def find(function, multihead, manifest, framework=None, bf16="f32", device=None,
     whose = _AUTOGRAD if backward == "autograd" else _calls.FRAMEWORKS
     found = _find(function, multihead, manifest, framework, bf16, device, layout, names or {}, whose)
     if backward is not None:
-        _find_backward(found, function, backward)
+        listed = ((manifest or {}).get("backward") or {}).get("gradients", ("dq", "dk", "dv"))
+        _find_backward(found, function, backward, listed)
     return found
 
 
-def _find_backward(found, function, backward):
-    """Makes a backward pass one of the contract, as the function was."""
+def _find_backward(found, function, backward, gradients):
+    """Makes a backward pass one of the contract, as the function was; with autograd the gradients that are listed."""
     if backward == "autograd" and found.arrays == "jax":
-        found.function, found.backward = _calls.by_vjp(function, found.call)
+        found.function, found.backward = _calls.by_vjp(function, found.call, gradients)
     elif backward == "autograd":
         if found.arrays not in _AUTOGRAD:
             raise AttestError(

@@ -45,6 +45,11 @@ struct Slip {
   bool dropped_is_hidden = false;    ///< no dS of a key whose weight is dropped
   bool kept_as_it_is = false;        ///< dV of kept weights that are not divided by the share that is kept
   bool kept_adds_up = false;         ///< dV of kept weights that add up to 1
+  bool mask_before_cap = false;      ///< the gradient by a mask has the derivative of a cap
+  bool mask_of_one = false;          ///< that of the first entry and head that share a mask alone
+  bool mask_unscaled = false;        ///< the same of one that the scale multiplies
+  bool sink_of_first_entry = false;  ///< dsink of the first entry of the batch alone
+  bool sink_before_max = false;      ///< dsink of e^sink over a sum that is relative to the largest score
 };
 
 class PlainPass {
@@ -55,14 +60,20 @@ class PlainPass {
         of_q_(c.dtype(), c.q().shape()),
         of_k_(c.dtype(), c.k().shape()),
         of_v_(c.dtype(), c.v().shape()) {
+    if (has_argument_of(c, Gradient::mask)) of_mask_ = Tensor(c.mask().dtype(), c.mask().shape());
+    if (has_argument_of(c, Gradient::sink)) of_sink_ = Tensor(c[Slot::sink].dtype(), c[Slot::sink].shape());
+    sums_of_mask_.assign(static_cast<std::size_t>(of_mask_.elements()), 0);
+    sums_of_sink_.assign(static_cast<std::size_t>(of_sink_.elements()), 0);
     for (std::int64_t b = 0; b < batch_of(c); ++b)
       for (std::int64_t h = 0; h < heads_of(c); ++h)
         for (std::int64_t i = 0; i < queries_of(c); ++i) add_row(b, h, i);
     for (Tensor* const t : {&of_q_, &of_k_, &of_v_}) finish(*t);
+    for (std::int64_t e = 0; e < of_mask_.elements(); ++e) of_mask_.set(e, sums_of_mask_[static_cast<std::size_t>(e)]);
+    for (std::int64_t e = 0; e < of_sink_.elements(); ++e) of_sink_.set(e, sums_of_sink_[static_cast<std::size_t>(e)]);
   }
   [[nodiscard]] Reply reply() const {
     Reply reply;
-    reply.gradients = {of_q_, of_k_, of_v_};
+    reply.gradients = {of_q_, of_k_, of_v_, of_mask_, of_sink_};
     return reply;
   }
 
@@ -132,6 +143,11 @@ class PlainPass {
       delta += p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * dp[at];
     }
     delta *= slip_.delta;
+    if (of_sink_.present() && !(slip_.sink_of_first_entry && b > 0)) {
+      const double above = slip_.sink_before_max ? 0 : most;
+      if (!empty && sink > -infinity)
+        sums_of_sink_[static_cast<std::size_t>(h)] -= slip_.weight * std::exp(sink - above) / sum * delta;
+    }
     double all_kept = 0;
     for (std::size_t at = 0; at < p.size(); ++at) all_kept += gain[at] > 0 ? p[at] : 0;
     const std::int64_t group = heads_of(c_) / c_.k().shape()[1];
@@ -141,8 +157,9 @@ class PlainPass {
       const auto at = static_cast<std::size_t>(j);
       if (p[at] == 0 && !slip_.multiplies_hidden) continue;
       const bool out = slip_.dropped_is_hidden && gain[at] == 0;
-      const double ds =
-          out ? 0 : turn * slopes[at] * p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * (dp[at] - delta);
+      const double of_score = out ? 0 : turn * p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * (dp[at] - delta),
+                   ds = of_score * slopes[at];
+      if (of_mask_.present() && !hidden(c_, b, h, i, j)) add_to_mask(b, h, i, j, of_score, slopes[at]);
       for (std::int64_t e = 0; e < dk; ++e) {
         if (!(slip_.last_key_lost_in_dq && j == N - 1)) {
           add(of_q_, b, h, i, e, std::pow(c_.scale, slip_.scale_of_q) * ds * c_.k().at(b, kv, j, e));
@@ -159,6 +176,15 @@ class PlainPass {
     }
   }
 
+  void add_to_mask(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, double ds, double slope) {
+    const Shape& s = of_mask_.shape();
+    const std::int64_t entry = s[0] == 1 ? 0 : b, head = s[1] == 1 ? 0 : h;
+    if (slip_.mask_of_one && (entry != b || head != h)) return;
+    const bool scaled = c_.mask_convention == MaskConvention::pre_scale && !slip_.mask_unscaled;
+    sums_of_mask_[static_cast<std::size_t>(((entry * s[1] + head) * s[2] + i) * s[3] + j)] +=
+        (scaled ? c_.scale : 1) * ds * (slip_.mask_before_cap ? slope : 1);
+  }
+
   void finish(Tensor& t) const {
     const std::int64_t columns = t.shape()[3], whole = columns / slip_.multiple * slip_.multiple;
     if (whole == columns || whole == 0) return;
@@ -167,7 +193,8 @@ class PlainPass {
 
   const Case& c_;
   Slip slip_;
-  Tensor of_q_, of_k_, of_v_;
+  Tensor of_q_, of_k_, of_v_, of_mask_, of_sink_;
+  std::vector<double> sums_of_mask_, sums_of_sink_;
 };
 
 WrongKernel slipped(std::string name, const Slip& slip) {
@@ -204,7 +231,8 @@ WrongKernel not_repeatable() {
             *before = {(*before)[1], again ? 0 : call};
             if (reply.status != CallStatus::ok || !again) return reply;
             for (Values& one : reply.gradients)
-              one = mapped(one.tensor(), [](std::int64_t, double old) { return std::nextafter(old, infinity); });
+              if (one.present())
+                one = mapped(one.tensor(), [](std::int64_t, double old) { return std::nextafter(old, infinity); });
             return reply;
           }};
 }
@@ -226,7 +254,8 @@ void without_a_maximum(const Case& c, Reply& reply) {
   for (std::int64_t e = 0; e < c.q().elements(); ++e)
     if (std::fabs(c.q()[e]) * most * c.scale > 709)
       for (Values& one : reply.gradients)
-        one = mapped(one.tensor(), [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
+        if (one.present())
+          one = mapped(one.tensor(), [](std::int64_t, double) { return std::numeric_limits<double>::quiet_NaN(); });
 }
 
 /// An output that is another one where lse is asked for.
@@ -275,6 +304,11 @@ std::vector<WrongKernel> mistaken_backward_passes() {
           slipped("gradients without the scores of what is dropped", {.dropped_is_hidden = true}),
           slipped("dv of kept weights as they are", {.kept_as_it_is = true}),
           slipped("dv of kept weights that add up to 1", {.kept_adds_up = true}),
+          slipped("dmask with the derivative of a cap", {.mask_before_cap = true}),
+          slipped("dmask of the first that share it alone", {.mask_of_one = true}),
+          slipped("dmask without the scale", {.mask_unscaled = true}),
+          slipped("dsink of the first entry alone", {.sink_of_first_entry = true}),
+          slipped("dsink without the maximum", {.sink_before_max = true}),
           of_the_last_forward_pass(),
           not_repeatable(),
           answered("gradients NaN where exp overflows", without_a_maximum),

@@ -40,6 +40,12 @@ WrongKernel asked(std::string name, std::function<void(Case&)> change) {
 Tensor& of(Gradients& gradients, Gradient gradient) {
   return gradients[static_cast<std::size_t>(gradient)].tensor();
 }
+/// One of the gradients, where there is one, changed.
+WrongKernel changed(std::string name, Gradient gradient, std::function<void(Tensor&)> change) {
+  return changed(std::move(name), [gradient, change = std::move(change)](Kernel&, const Case&, Gradients& g) {
+    if (g[static_cast<std::size_t>(gradient)].present()) change(of(g, gradient));
+  });
+}
 void set_each(Tensor& t, const std::function<double(std::int64_t e, double old)>& value) {
   for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, value(e, t[e]));
 }
@@ -60,20 +66,20 @@ std::vector<WrongKernel> mistaken_gradients() {
   std::vector<WrongKernel> all;
   for (const Gradient gradient : every_gradient) {
     const std::string name(name_of(gradient));
-    all.push_back(changed(name + " 1 percent too large", [gradient](Kernel&, const Case&, Gradients& g) {
-      set_each(of(g, gradient), [](std::int64_t, double old) { return old * 1.01; });
+    all.push_back(changed(name + " 1 percent too large", gradient,
+                          [](Tensor& t) { set_each(t, [](std::int64_t, double old) { return old * 1.01; }); }));
+    all.push_back(changed(name + " never 0", gradient, [](Tensor& t) {
+      set_each(t, [](std::int64_t, double old) { return old == 0 ? 0x1p-20 : old; });
     }));
-    all.push_back(changed(name + " never 0", [gradient](Kernel&, const Case&, Gradients& g) {
-      set_each(of(g, gradient), [](std::int64_t, double old) { return old == 0 ? 0x1p-20 : old; });
-    }));
-    all.push_back(changed(name + " wrong in its last element", [gradient](Kernel&, const Case&, Gradients& g) {
-      Tensor& t = of(g, gradient);
+    all.push_back(changed(name + " wrong in its last element", gradient, [](Tensor& t) {
       if (t.elements() > 0) t.set(t.elements() - 1, t[t.elements() - 1] + 1);
     }));
-    all.push_back(changed(name + " NaN in its first element", [gradient](Kernel&, const Case&, Gradients& g) {
-      if (of(g, gradient).elements() > 0) of(g, gradient).set(0, std::numeric_limits<double>::quiet_NaN());
+    all.push_back(changed(name + " NaN in its first element", gradient, [](Tensor& t) {
+      if (t.elements() > 0) t.set(0, std::numeric_limits<double>::quiet_NaN());
     }));
   }
+  all.push_back(changed("dsink with the other sign", Gradient::sink,
+                        [](Tensor& t) { set_each(t, [](std::int64_t, double old) { return -old; }); }));
   all.push_back(asked("gradients lose the last row", [](Case& c) {
     drop_rows(c, [last = queries_of(c) - 1](std::int64_t, std::int64_t row) { return row == last; });
   }));

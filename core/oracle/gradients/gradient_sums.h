@@ -1,0 +1,84 @@
+// Sums over terms of a backward pass as the oracle has them: their values in double, with certificates, and what a
+// kernel's may err by.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/bound/backward_profile.h"
+#include "core/bound/error_bound.h"
+#include "core/bound/gradient_terms.h"
+#include "core/bound/loops/inner_loops.h"
+#include "core/value/dtype.h"
+
+namespace attest::detail {
+
+/// Sums of one gradient, an array of rows of `width`, with what they err by; all of them sums over terms.
+struct GradientSumsHere {
+  void clear(std::int64_t rows, std::int64_t columns);
+  std::int64_t width = 0;
+  std::vector<double> value;  ///< signed
+  std::vector<double> error;  ///< of a kernel
+  std::vector<double> here;   ///< of this evaluation
+  std::vector<double> size;   ///< of the terms
+
+  [[nodiscard]] GradientColumns row(std::int64_t i);
+};
+
+/// An element of a gradient before its scale.
+struct SumHere {
+  double value = 0, here = 0, size = 0;  ///< as in GradientSumsHere
+  ElementSums of_kernel{};
+};
+[[nodiscard]] ElementBound bound_of_sum(const BackwardProfile& kernel, const SumHere& sum, double scale, double phi,
+                                        bool grouped);
+/// Nothing is said of an element.
+[[nodiscard]] ElementBound excused_element(Excuse why);
+
+/// What one row adds to a gradient.
+struct ArgumentTerm {
+  double value = 0;
+  double error = 0;  ///< of a kernel, but for the rounding of its sum
+  double here = 0;   ///< of this evaluation
+  double size = 0;   ///< |value|, from above
+  double most = 0;   ///< the same of a kernel
+};
+
+/// The gradient by an argument that rows of several heads and sequences may share, a mask or sinks: of each element a
+/// sum over all of them.
+class ArgumentSums {
+ public:
+  /// `scale`: what the sums are multiplied by.
+  ArgumentSums(DType dtype, std::int64_t elements, double scale);
+  /// The element is some sequence's; one that is nobody's is padding.
+  void cover(std::int64_t at);
+  void add(std::int64_t at, const ArgumentTerm& term);
+  /// Of a term nothing is known, and so of its sum.
+  void excuse(std::int64_t at, Excuse why) { elements_[static_cast<std::size_t>(at)].excuse = why; }
+  /// That of any head: what is asked of it is the same of all.
+  void take_profile(const BackwardProfile& kernel);
+
+  [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(elements_.size()); }
+  [[nodiscard]] ElementBound bound(std::int64_t at) const;
+  /// The sizes of its terms, summed up.
+  [[nodiscard]] double size(std::int64_t at) const;
+
+ private:
+  struct Element {
+    ArgumentTerm sum{};
+    double terms = 0;
+    Excuse excuse = Excuse::padding;
+  };
+  DType dtype_;
+  double scale_;
+  std::vector<Element> elements_;
+  BackwardProfile kernel_{};
+};
+
+/// Of those arguments that a problem has, where somebody asks for them.
+struct SharedGradients {
+  std::optional<ArgumentSums> mask, sink;
+};
+
+}  // namespace attest::detail
