@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,24 +70,33 @@ Verdict sink_dk_sum(Kernel& kernel, const Case& c) {
   return worst.verdict();
 }
 
+/// In a proof dO is 0 but in one row: a formula of all has the denominators of all, and what is a sum over rows is
+/// proved for each.
+Case of_one_row(const Case& c) {
+  if (!in_a_proof()) return c;
+  Case one = c;
+  const Tensor& d_out = c[Slot::d_out];
+  const std::int64_t columns = d_out.shape()[3], row = argument(c, "row", d_out.elements() / columns);
+  one[Slot::d_out] = mapped(d_out, [&](std::int64_t e, double old) { return e / columns == row ? old : 0.0; });
+  return one;
+}
+
 // V >= 0 and dO >= 0: every D_i is, and dsigma is no more than 0.
 Verdict sink_gradient_sign(Kernel& kernel, const Case& c) {
   Case positive = c;
   for (const Slot slot : {Slot::v, Slot::d_out})
     positive[slot] =
         mapped(c[slot], [](std::int64_t, double old) { return in_a_proof() ? any_positive_number() : std::fabs(old); });
-  const BackwardRun run(kernel, positive);
+  const BackwardRun run(kernel, of_one_row(positive));
   const Numbers found(run.of(Gradient::sink));
-  if (in_a_proof()) return about(Gradient::sink, positive_formulas(found.scaled(-1)));
-  const std::vector<double> zeros(static_cast<std::size_t>(found.elements()), 0.0),
-      lowest(zeros.size(), -std::numeric_limits<double>::max());
-  return about(Gradient::sink, within(found, Numbers(found.shape(), lowest), Numbers(found.shape(), zeros)));
+  const std::vector<double> zeros(static_cast<std::size_t>(found.elements()), 0.0), nothing(zeros.size(), -infinity);
+  return about(Gradient::sink, within(found, Numbers(found.shape(), nothing), Numbers(found.shape(), zeros)));
 }
 
 // Sum_ij dS_ij + dsigma = 0, over the entries and heads that share the mask: what is added to all scores of a row, the
 // sink's among them, is not seen.
 Verdict sink_gradient_balance(Kernel& kernel, const Case& c) {
-  const BackwardRun run(kernel, c);
+  const BackwardRun run(kernel, of_one_row(c));
   const Numbers of_mask(run.of(Gradient::mask)), of_sink(run.of(Gradient::sink));
   const Shape& mask = of_mask.shape();
   const std::int64_t page = mask[2] * mask[3], shares = mask[1];
