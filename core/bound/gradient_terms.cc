@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/bound/loops/inner_loops.h"
 #include "core/support/room.h"
 
 namespace attest::detail {
 namespace {
+
+/// Up to here e^x - 1 is the first terms of its series (expm1_above).
+constexpr double most_of_series = 0x1p-6;
+/// What factors that are made of several lose.
+constexpr double slack = 1 + 0x1p-48;
 
 /// P e^x and P (e^x - 1), as one exponent where e^x is not near 1: P may be 0 in a double and P e^x not.
 struct Lifted {
@@ -45,6 +51,24 @@ struct Pass {
     common = std::expm1(row.common);
   }
 
+  /// No cap, no dropout, and nothing that has to be known of single values: what loops over keys at once have.
+  [[nodiscard]] bool is_plain() const { return !row.slope && !row.kept && p.lam_in == 0; }
+  [[nodiscard]] GradientRow keys() const { return {row.weight, row.of_weight, row.size, row.apart, row.E, row.n}; }
+  /// of_weight(), as what it is of a size, a weight's gradient and neither; D's own error apart.
+  [[nodiscard]] GradientFactors factors(double eD) const {
+    GradientFactors f{};
+    f.of_size = p.gain * gd * (1 + p.u_dp) * (1 + p.th_gain) * slack;
+    f.of_weight = (p.u_dp * (1 + p.th_gain) + p.th_gain) * slack;
+    f.of_nothing = ((p.gain * 2 * dv * p.lam_s * (1 + gd) * (1 + p.u_dp) + p.gain * p.lam_dp) * (1 + p.th_gain) +
+                    (p.th_gain > 0 ? 2 * p.lam * p.gain : 0)) *
+                   slack;
+    f.in_sum = p.declared.delta_in_sum ? gd * (row.delta + eD) : 0;
+    f.common = row.common, f.grown = common, f.delta = eD, f.u_here = u_here, f.lam_here = lam_here;
+    f.lost = 5 * p.lam * scaled, f.th = th, f.u_stored = p.u_ds, f.lam_stored = p.lam_ds * scaled;
+    f.u_weight = p.u_p, f.lam_weight = p.lam_e + p.lam_p + p.lam;
+    return f;
+  }
+
   [[nodiscard]] bool kept(std::int64_t j) const { return !row.kept || row.kept[j] != 0; }
   /// e2 without what D in the sum adds: the error of dP_j.
   [[nodiscard]] double of_weight(std::int64_t j) const {
@@ -63,7 +87,17 @@ struct Pass {
     return e;
   }
   [[nodiscard]] double delta_from_weights() const {
-    double errors = 0, sizes = 0;
+    double errors = 0, sizes = 0, most = 0;
+    if (is_plain()) {
+      GradientFactors f = factors(0);
+      f.lam_here = lam_here + p.lam_p;
+      // |dP - D| is not known yet, and not asked for.
+      GradientRow all = keys();
+      all.apart = all.size;
+      inner_loops().gradient_delta(all, f, &errors, &sizes, &most);
+      if (most <= most_of_series) return errors + pw(std::max(p.u_s, p.u_a), n) * sizes + 2 * (n + 1) * p.lam_a;
+      errors = sizes = 0;
+    }
     for (std::int64_t j = 0; j < row.n; ++j) {
       const double e2 = of_weight(j), reach = row.of_weight[j] + e2;
       const Lifted x = lifted(row.weight[j], row.la[j], row.E[j] + row.common);
@@ -123,6 +157,18 @@ OnTheWay take_score(const Pass& x, double eD, std::int64_t j, RowErrors& out) {
   return {reach, (whole + x.lam_here) * reach};
 }
 
+/// The rows of most problems at once; false where they are to be taken key by key.
+bool take_all_scores(const Pass& x, double eD, OnTheWay& most, double& most_score, double& most_weight,
+                     double& most_size, RowErrors& out) {
+  if (!x.is_plain()) return false;
+  const GradientRowMost found = inner_loops().gradient_row(
+      x.keys(), x.factors(eD),
+      {out.of_k.data(), out.of_q.data(), out.scores.data(), out.of_g.data(), out.weights.data()});
+  if (!(found.exponent <= most_of_series)) return false;
+  most = {found.apart, found.score}, most_score = found.score, most_weight = found.weight, most_size = found.size;
+  return true;
+}
+
 }  // namespace
 
 double delta_error(const BackwardProfile& p, const RowSizes& row) {
@@ -139,7 +185,8 @@ void row_errors(const BackwardProfile& p, const RowSizes& row, RowErrors& out) {
   out.constant = 2 * (x.n + 1) * p.lam_a * x.scaled;
   double most_score = 0, most_weight = 0, most_size = 0, scores = 0;
   OnTheWay most;
-  for (std::int64_t j = 0; j < row.n; ++j) {
+  const bool taken = take_all_scores(x, eD, most, most_score, most_weight, most_size, out);
+  for (std::int64_t j = 0; !taken && j < row.n; ++j) {
     const OnTheWay here = take_score(x, eD, j, out);
     most.apart = std::max(most.apart, here.apart), most.uncapped = std::max(most.uncapped, here.uncapped);
     const auto at = static_cast<std::size_t>(j);

@@ -58,6 +58,36 @@ struct GradientColumns {
   double *value, *error, *here, *size;
 };
 
+/// A row of the backward pass, per key, from above: P, |dP|, sum_c |g_c v_c|, |dP - D| and the error of P's exponent.
+struct GradientRow {
+  const double *weight, *of_weight, *size, *apart, *exponent;
+  std::int64_t n;
+};
+/// What its errors are made of (gradient-bounds.md 3). The error of dP is of_size X + of_weight |dP| + of_nothing.
+struct GradientFactors {
+  double of_size, of_weight, of_nothing;
+  double in_sum;    ///< more of it where D is in the sum
+  double common;    ///< Ec
+  double grown;     ///< e^Ec - 1
+  double delta;     ///< eD
+  double u_here;    ///< of P in dS
+  double lam_here;  ///< of P in dS, by underflow
+  double lost;      ///< of dS, by underflow
+  double th;        ///< of what dS is made of
+  double u_stored;  ///< of dS
+  double lam_stored;
+  double u_weight;  ///< of P in dv
+  double lam_weight;
+};
+/// RowErrors per key.
+struct GradientRowErrors {
+  double *of_k, *of_q, *scores, *of_g, *weights;
+};
+/// The largest of the row: E + Ec, |dP - D| with its error, |dS|, |P| in dv, X.
+struct GradientRowMost {
+  double exponent, apart, score, weight, size;
+};
+
 struct InnerLoops {
   /// One panel from rows of k ([here <= panel_width][dk]): panel[c][l] = k[l][c], 0 for l >= here; sums[l] = |k_l|_1.
   /// Raises `most` to the largest |k|. Returns whether all are finite.
@@ -123,6 +153,11 @@ struct InnerLoops {
   /// rows + (index ? index[r] : r) pitch.
   void (*add_terms)(const GradientTerms& of, std::int64_t count, const double* rows, const std::int64_t* index,
                     std::int64_t pitch, std::int64_t n, const GradientColumns& sums);
+  /// The errors of a row without a cap and without dropout, where no E + Ec is more than 2^-6: e^x - 1 is the first
+  /// terms of its series, from above. Where one is more, what it writes is worth nothing.
+  GradientRowMost (*gradient_row)(const GradientRow& row, const GradientFactors& f, const GradientRowErrors& to);
+  /// Of D from the weights of such a row: the errors of its terms, and their sizes; and the largest E + Ec.
+  void (*gradient_delta)(const GradientRow& row, const GradientFactors& f, double* errors, double* sizes, double* most);
   /// sum[c] += factor row[c]; c < n.
   void (*add_multiple)(double factor, const double* row, std::int64_t n, double* sum);
 };

@@ -197,16 +197,20 @@ void GroupPass::take_weights(const GradientTask& task, double given_lse) {
   for (auto* array : {&weight_, &la_, &most_weight_, &exponent_, &grown_}) fit(*array, row_.n);
   const RowKeys& keys = row_.keys;
   const double per_size = unit * static_cast<double>(head_.dk + 14) * (1 + 0x1p-20);
+  double* const exponent = exponent_.data();
+  const double constant = 16 * unit * (1 + head_.softcap);
+  for (std::int64_t j = 0; j < row_.n; ++j)
+    exponent[j] = per_size * (head_.scale * keys.size[j]) + 2 * unit * (row_.m - keys.s[j]) + constant;
+  for (const double* added : {keys.b, keys.slopes})
+    for (std::int64_t j = 0; added && j < row_.n; ++j) exponent[j] += per_size * std::fabs(added[j]);
+  for (std::int64_t j = 0; keys.capped && j < row_.n; ++j)
+    exponent[j] += per_size * ((scratch_.kap[static_cast<std::size_t>(j)] - 1) * head_.scale * keys.size[j]);
+  if (row_.has_sink)
+    exponent[keys_] = per_size * std::fabs(keys.s[keys_]) + 2 * unit * (row_.m - keys.s[keys_]) + constant;
   double mean = 0, most = 0;
   for (std::int64_t j = 0; j < row_.n; ++j) {
-    const auto e = static_cast<std::size_t>(j);
-    double size = head_.scale * keys.size[j] + (keys.b ? std::fabs(keys.b[j]) : 0) +
-                  (keys.slopes ? std::fabs(keys.slopes[j]) : 0);
-    if (keys.capped) size += (scratch_.kap[e] - 1) * head_.scale * keys.size[j];
-    if (row_.has_sink && j == keys_) size = std::fabs(keys.s[j]);
-    exponent_[e] = per_size * size + 2 * unit * (row_.m - keys.s[j]) + 16 * unit * (1 + head_.softcap);
-    mean += keys.alpha[j] * exponent_[e];
-    if (keys.alpha[j] > 0) most = std::max(most, exponent_[e]);
+    mean += keys.alpha[j] * exponent[j];
+    most = std::max(most, keys.alpha[j] > 0 ? exponent[j] : 0);
   }
   const double count = static_cast<double>(row_.n);
   common_here_ = (most < 0.25 ? 1.3 * mean : most) + (2 * count + 16) * unit;
@@ -214,10 +218,23 @@ void GroupPass::take_weights(const GradientTask& task, double given_lse) {
     const auto e = static_cast<std::size_t>(j);
     la_[e] = at_answers ? keys.s[j] - given_lse : keys.la[j];
     weight_[e] = at_answers ? std::exp(la_[e]) : keys.alpha[j];
-    exponent_[e] += at_answers ? unit * (4 + 2 * std::fabs(la_[e])) : common_here_;
-    grown_[e] = expm1_above(exponent_[e]);
-    most_weight_[e] = weight_[e] * (1 + grown_[e]) + lost_weight;
+    exponent[j] += at_answers ? unit * (4 + 2 * std::fabs(la_[e])) : common_here_;
   }
+  grow();
+}
+
+/// Of each key how much larger its weight may be, from this evaluation.
+void GroupPass::grow() {
+  double *const grown = grown_.data(), *const most_weight = most_weight_.data();
+  const double *const exponent = exponent_.data(), *const weight = weight_.data();
+  double most = 0;
+  for (std::int64_t j = 0; j < row_.n; ++j) most = std::max(most, exponent[j]);
+  // One at a time only where the series is not enough for all.
+  const bool is_short = most < 0x1p-6;
+  for (std::int64_t j = 0; is_short && j < row_.n; ++j)
+    grown[j] = exponent[j] * (1 + exponent[j] * (0.5 + exponent[j] * 0.25)) * (1 + 0x1p-50);
+  for (std::int64_t j = 0; !is_short && j < row_.n; ++j) grown[j] = expm1_above(exponent[j]);
+  for (std::int64_t j = 0; j < row_.n; ++j) most_weight[j] = weight[j] * (1 + grown[j]) + lost_weight;
 }
 
 /// dP and its size.

@@ -83,6 +83,7 @@ class GroupPass {
                                 SharedGradients& shared);
   [[nodiscard]] Excuse take_terms(const GradientTask& task, const double* out, std::int64_t at);
   void take_weights(const GradientTask& task, double given_lse);
+  void grow();
   void pack_values();
   void take_products();
   void take_slopes();

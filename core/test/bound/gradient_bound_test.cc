@@ -130,6 +130,63 @@ TEST(GradientLoops, AddUpRowsAndTheirSizes) {
   }
 }
 
+// Rows of most problems at once, and key by key, as where a weight may be dropped.
+TEST(GradientBoundTerms, AllKeysOfARowAtOnceAreWhatTheyAreOneByOne) {
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<double> share;
+  for (const BackwardEmulation& emulation : correct_backward_kernels()) {
+    const Arithmetic& forward = emulation.forward.arithmetic;
+    for (const std::size_t n : {1U, 2U, 3U, 4U, 7U, 8U, 33U}) {
+      const Profile scores = profile_of(forward, {.keys = static_cast<std::int64_t>(n), .dk = 4, .scale = 0.5});
+      BackwardProfile p = backward_profile(scores, emulation.backward);
+      p.lam_in = 0;
+      std::vector<double> weight(n), la(n), of_weight(n), size(n), apart(n), E(n);
+      const std::vector<unsigned char> all(n, 1);
+      for (std::size_t j = 0; j < n; ++j) {
+        weight[j] = share(random), la[j] = std::log(weight[j]), size[j] = 4 * share(random);
+        of_weight[j] = size[j] * share(random), apart[j] = of_weight[j] + share(random), E[j] = 0x1p-9 * share(random);
+      }
+      detail::RowSizes row{.n = static_cast<std::int64_t>(n),
+                           .dv = 3,
+                           .weight = weight.data(),
+                           .la = la.data(),
+                           .of_weight = of_weight.data(),
+                           .size = size.data(),
+                           .apart = apart.data(),
+                           .E = E.data(),
+                           .common = 0x1p-10,
+                           .delta = 0.75,
+                           .g_out = 2,
+                           .g1 = 3,
+                           .out1 = 1};
+      detail::RowErrors together, one_by_one;
+      row_errors(p, row, together);
+      row.kept = all.data();
+      row_errors(p, row, one_by_one);
+      const auto near = [&](double a, double b) { EXPECT_NEAR(a, b, 1e-12 * std::fabs(b)) << emulation.forward.name; };
+      near(together.delta, one_by_one.delta), near(together.of_delta, one_by_one.of_delta);
+      for (std::size_t j = 0; j < n; ++j) {
+        near(together.of_k[j], one_by_one.of_k[j]), near(together.of_q[j], one_by_one.of_q[j]);
+        near(together.scores[j], one_by_one.scores[j]), near(together.of_g[j], one_by_one.of_g[j]);
+        near(together.weights[j], one_by_one.weights[j]);
+      }
+      EXPECT_EQ(together.in_domain, one_by_one.in_domain);
+      // What each of them needs of the range of a format.
+      for (double BackwardProfile::* range : {&BackwardProfile::H_dot, &BackwardProfile::H_ds, &BackwardProfile::H_p}) {
+        for (const double most : {0x1p-4, 1.5, 3.0, 6.0}) {
+          BackwardProfile narrow = p;
+          narrow.*range = most;
+          row.kept = nullptr;
+          row_errors(narrow, row, together);
+          row.kept = all.data();
+          row_errors(narrow, row, one_by_one);
+          EXPECT_TRUE(one_by_one.in_domain || !together.in_domain) << emulation.forward.name << ' ' << most;
+        }
+      }
+    }
+  }
+}
+
 TEST(GradientBoundTerms, TheShortSeriesOfTheExponentialIsFromAbove) {
   for (double x = 0x1p-60; x < 2; x *= 1.01) {
     const double exact = std::expm1(x), found = detail::expm1_above(x);
