@@ -49,13 +49,13 @@ struct PrefixFound {
   double most_size = 0;  ///< largest |o| + B
 };
 
-/// What multiplies each of some rows in four sums, `stride` apart, and these sums per column.
+/// What multiplies each of some rows in three sums, `stride` apart, and these sums per column.
 struct GradientTerms {
-  const double *value, *error, *here, *size;
+  const double *value, *error, *size;
   std::int64_t stride;
 };
 struct GradientColumns {
-  double *value, *error, *here, *size;
+  double *value, *error, *size;
 };
 
 /// A row of the backward pass, per key, from above: P, |dP|, sum_c |g_c v_c|, |dP - D| and the error of P's exponent.
@@ -149,7 +149,7 @@ struct InnerLoops {
   void (*combine_dd)(const double* w_high, const double* w_low, const std::int64_t* index, std::int64_t n,
                      const double* v, std::int64_t stride, double* high, double* low);
 
-  /// value[c] += sum_r of.value[r] row_r[c], and of |row_r[c]| the other three; c < n, r < count. row_r begins at
+  /// value[c] += sum_r of.value[r] row_r[c], and of |row_r[c]| the other two; c < n, r < count. row_r begins at
   /// rows + (index ? index[r] : r) pitch.
   void (*add_terms)(const GradientTerms& of, std::int64_t count, const double* rows, const std::int64_t* index,
                     std::int64_t pitch, std::int64_t n, const GradientColumns& sums);

@@ -21,7 +21,7 @@ void GradientSumsHere::clear(std::int64_t rows, std::int64_t columns) {
 
 GradientColumns GradientSumsHere::row(std::int64_t i) {
   const std::int64_t at = i * width;
-  return {value.data() + at, error.data() + at, here.data() + at, size.data() + at};
+  return {value.data() + at, error.data() + at, size.data() + at};
 }
 
 ElementBound excused_element(Excuse why) {

@@ -2,6 +2,7 @@
 // kernel's may err by.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -23,7 +24,25 @@ struct GradientSumsHere {
   std::vector<double> here;   ///< of this evaluation
   std::vector<double> size;   ///< of the terms
 
+  /// All but `here`.
   [[nodiscard]] GradientColumns row(std::int64_t i);
+};
+
+/// What each term of some sums errs by here, told by what it errs by in a kernel: no more than ratio times that, and
+/// `rest` beside. So that of the two one is summed up.
+struct HereShare {
+  double ratio = 0, rest = 0;
+  void take(double here, double error) {
+    // Of terms that underflow in a kernel the share would be that of all.
+    if (here <= 0x1p20 * error)
+      ratio = std::max(ratio, here > 0 ? here / error : 0.0);
+    else
+      rest = std::max(rest, here);
+  }
+  /// Of a sum whose terms in a kernel err by `error`, and that multiplies `sizes` in all.
+  [[nodiscard]] double of(double error, double sizes) const {
+    return (1 + 0x1p-30) * ((ratio > 0 ? ratio * error : 0) + (rest > 0 ? rest * sizes : 0));
+  }
 };
 
 /// An element of a gradient before its scale.

@@ -98,6 +98,7 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
     here_.declared.delta = DeltaFrom::out;
   head_k_.clear(head_.keys, head_.dk), head_v_.clear(head_.keys, head_.dv);
   kept_rows_.start(head_.keys, head_.dk, head_.dv);
+  here_k_ = here_v_ = {}, most_q_ = most_g_ = 0;
   cover_shared(shared, h);
   for (std::int64_t i = 0; i < head_.queries; ++i) {
     const Excuse excuse = take_row(task, s, h, i, shared);
@@ -107,6 +108,11 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
     if (excuse != Excuse::none && excuse != Excuse::fully_masked) group_ = excuse;
   }
   kept_rows_.flush(head_k_, head_v_);
+  const auto set_here = [&](GradientSumsHere& sums, const HereShare& share, double most) {
+    for (std::size_t e = 0; e < sums.value.size(); ++e)
+      sums.here[e] = share.of(sums.error[e], rows_of_key_[e / static_cast<std::size_t>(sums.width)] * most);
+  };
+  set_here(head_k_, here_k_, most_q_), set_here(head_v_, here_v_, most_g_);
   const auto join = [](const GradientSumsHere& own, GradientSumsHere& all, std::vector<double>& parts) {
     for (std::size_t e = 0; e < own.value.size(); ++e) {
       all.value[e] += own.value[e], all.error[e] += own.error[e], all.here[e] += own.here[e];
@@ -408,9 +414,9 @@ void GroupPass::add_to_query(std::int64_t slot) {
   const GradientColumns sums = of_q_.row(slot);
   mean_key_.assign(static_cast<std::size_t>(dk), 0.0);
   const double count = static_cast<double>(keys_), w = pw(kernel_.u_a, count + 1), w_here = (count + 4) * unit;
-  fit(terms_, 4 * keys_);
-  double *const value = terms_.data(), *const error = value + keys_, *const here = error + keys_,
-                *const size = here + keys_;
+  fit(terms_, 3 * keys_);
+  double *const value = terms_.data(), *const error = value + keys_, *const size = error + keys_;
+  HereShare here;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
     const double f = row_.keys.capped ? slope_[e] : 1, of_f = row_.keys.capped ? of_slope_here_[e] : 0;
@@ -418,16 +424,17 @@ void GroupPass::add_to_query(std::int64_t slot) {
     const double of_mean = most_weight_[e] * ((grown_[e] + w_here) * f + of_f) + lost_weight;
     value[j] = delta_scores_[e];
     error[j] = errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean;
-    here[j] = errors_here_.of_q[e] + w_here * errors_here_.scores[e];
+    here.take(errors_here_.of_q[e] + w_here * errors_here_.scores[e], error[j]);
     size[j] = most_weight_[e] * apart_[e] * (f + of_f);
   }
-  loops.add_terms({value, error, here, size, 1}, keys_, head_.k.data(), row_.all_visible ? nullptr : row_.index.data(),
-                  dk, dk, sums);
+  loops.add_terms({value, error, size, 1}, keys_, head_.k.data(), row_.all_visible ? nullptr : row_.index.data(), dk,
+                  dk, sums);
+  double* const of_here = of_q_.here.data() + slot * of_q_.width;
   double scores = 0;
   for (std::int64_t j = 0; j < keys_; ++j) scores += errors_.scores[static_cast<std::size_t>(j)];
   for (std::int64_t c = 0; c < dk; ++c) {
-    sums.here[c] += errors_here_.constant;
-    sums.error[c] += errors_.common * (std::fabs(sums.value[c]) + sums.here[c]) +
+    of_here[c] = here.of(sums.error[c], count * head_.most_k) + errors_here_.constant;
+    sums.error[c] += errors_.common * (std::fabs(sums.value[c]) + of_here[c]) +
                      errors_.of_delta * std::fabs(mean_key_[static_cast<std::size_t>(c)]);
     // Sums that may overflow leave nothing to judge.
     if (!(scores * head_.most_k * (1 + w) * std::max(1.0, kernel_.tau) <= kernel_.H_a)) sums.error[c] = infinity;
@@ -440,6 +447,7 @@ void GroupPass::add_to_keys() {
   const std::int64_t dk = head_.dk, dv = head_.dv;
   const double most_q = largest_size(row_.q, dk), most_g = largest_size(g_.data(), dv);
   const double q_read = kernel_.lam_in, scaled = kernel_.gain;
+  most_q_ = std::max(most_q_, most_q), most_g_ = std::max(most_g_, most_g);
   const KeptRow to = kept_rows_.add(row_.q, g_.data());
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
@@ -449,16 +457,17 @@ void GroupPass::add_to_keys() {
     double of_q = errors_.of_q[e] + w * errors_.scores[e];
     // The product is formed again from the q that the scale has multiplied.
     if (profile_.prescaled) of_q += join(profile_.u_qpre, profile_.th_of_scale) * errors_.scores[e];
-    to.set(to.of_q, at, delta_scores_[e], of_q, errors_here_.of_q[e] + w_here * errors_here_.scores[e],
-           most_weight_[e] * apart_[e] * (row_.keys.capped ? most_slope_[e] : 1));
+    here_k_.take(errors_here_.of_q[e] + w_here * errors_here_.scores[e], of_q);
+    to.set(to.of_q, at, delta_scores_[e], of_q, most_weight_[e] * apart_[e] * (row_.keys.capped ? most_slope_[e] : 1));
     // Of every term the two operations that add it up lose this much at most.
     constant_k_[key] += errors_.constant / (static_cast<double>(keys_) + 1) * 2 + q_read * errors_.scores[e];
     if (profile_.prescaled) constant_k_[key] += errors_.scores[e] * profile_.lam_q / std::min(1.0, kernel_.tau);
     if (!(errors_.scores[e] * most_q * std::max(1.0, kernel_.tau) * count * (1 + w) <= kernel_.H_a))
       constant_k_[key] = infinity;
     if (kept_[e] == 0) continue;
-    to.set(to.of_g, at, weight_[e], errors_.of_g[e] + w * errors_.weights[e],
-           most_weight_[e] * (grown_[e] + w_here) + lost_weight, most_weight_[e]);
+    const double of_g = errors_.of_g[e] + w * errors_.weights[e];
+    here_v_.take(most_weight_[e] * (grown_[e] + w_here) + lost_weight, of_g);
+    to.set(to.of_g, at, weight_[e], of_g, most_weight_[e]);
     constant_v_[key] += 4 * kernel_.lam_a + q_read * errors_.weights[e];
     if (!(errors_.weights[e] * most_g * scaled * count * (1 + w) <= kernel_.H_a)) constant_v_[key] = infinity;
   }
@@ -534,7 +543,7 @@ void GroupPass::add_to_sink(ArgumentSums& sinks, std::int64_t h) {
 
 void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
   keys_ = keys, dk_ = dk, dv_ = dv;
-  fit(of_q_, 4 * most * keys), fit(of_g_, 4 * most * keys), fit(q_, most * dk), fit(g_, most * dv);
+  fit(of_q_, 3 * most * keys), fit(of_g_, 3 * most * keys), fit(q_, most * dk), fit(g_, most * dv);
   empty();
 }
 
@@ -544,8 +553,8 @@ void KeptRows::empty() {
 
 KeptRow KeptRows::add(const double* q, const double* g) {
   std::copy_n(q, dk_, q_.data() + count_ * dk_), std::copy_n(g, dv_, g_.data() + count_ * dv_);
-  const KeptRow row{keys_, of_q_.data() + 4 * count_ * keys_, of_g_.data() + 4 * count_ * keys_};
-  std::fill_n(row.of_q, 4 * keys_, 0.0), std::fill_n(row.of_g, 4 * keys_, 0.0);
+  const KeptRow row{keys_, of_q_.data() + 3 * count_ * keys_, of_g_.data() + 3 * count_ * keys_};
+  std::fill_n(row.of_q, 3 * keys_, 0.0), std::fill_n(row.of_g, 3 * keys_, 0.0);
   ++count_;
   return row;
 }
@@ -553,7 +562,7 @@ KeptRow KeptRows::add(const double* q, const double* g) {
 void KeptRows::flush(GradientSumsHere& k, GradientSumsHere& v) {
   const auto terms = [&](const std::vector<double>& all, std::int64_t j) {
     const double* const from = all.data() + j;
-    return GradientTerms{from, from + keys_, from + 2 * keys_, from + 3 * keys_, 4 * keys_};
+    return GradientTerms{from, from + keys_, from + 2 * keys_, 3 * keys_};
   };
   for (std::int64_t j = first_; j < last_; ++j) {
     inner_loops().add_terms(terms(of_q_, j), count_, q_.data(), nullptr, dk_, dk_, k.row(j));

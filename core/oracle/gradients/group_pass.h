@@ -29,12 +29,12 @@ void for_each_group(const Problem& c, Run&& run) {
     for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv) run(s, kv);
 }
 
-/// What a row adds to sums of keys, by its q and by its gradient by the output: value, error, here and size, [4][keys].
+/// What a row adds to sums of keys, by its q and by its gradient by the output: value, error and size, [3][keys].
 struct KeptRow {
   std::int64_t keys;
   double *of_q, *of_g;
-  void set(double* of, std::int64_t j, double value, double error, double here, double size) const {
-    of[j] = value, of[keys + j] = error, of[2 * keys + j] = here, of[3 * keys + j] = size;
+  void set(double* of, std::int64_t j, double value, double error, double size) const {
+    of[j] = value, of[keys + j] = error, of[2 * keys + j] = size;
   }
 };
 
@@ -114,6 +114,8 @@ class GroupPass {
   std::vector<double> row_constant_;
   GradientSumsHere of_q_, of_k_, of_v_, head_k_, head_v_;
   KeptRows kept_rows_;
+  HereShare here_k_, here_v_;              ///< of all rows of the head so far
+  double most_q_ = 0, most_g_ = 0;         ///< the largest |q_ic| and |g_ic| of them
   std::vector<double> terms_;              ///< of row_, as a KeptRow has them for its own sums
   std::vector<double> parts_k_, parts_v_;  ///< over heads, of |their sums| and their errors
   std::vector<double> constant_k_, constant_v_;
