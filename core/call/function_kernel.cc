@@ -296,6 +296,7 @@ Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DTy
   if (reply.status != CallStatus::ok) return reply;
   int outputs = 0;
   std::vector<Gradient> wanted;
+  wanted.reserve(gradient_count);
   for (const Gradient gradient : every_gradient) {
     if (!manifest_.backward_terms.returns(gradient, c)) continue;
     wanted.push_back(gradient);

@@ -63,9 +63,9 @@ struct Words<FaultKind> {
 /// A correct kernel with one mistake.
 struct PlantedFault {
   std::string_view name;         ///< without "fault:"
-  std::string_view classes;      ///< letters of the classes of known bugs it stands for, "" for the three gross ones
+  std::string_view classes;      ///< letters of the classes of known bugs it stands for, "" where it stands for none
   std::string_view wrong;        ///< what is wrong, one line
-  std::string_view stands_for;   ///< the bugs, repository#number, "; " between them; "" for the gross ones
+  std::string_view stands_for;   ///< the bugs, repository#number, "; " between them; "" where there are none
   std::string_view caught_by;    ///< properties expected to catch it, a space between them; "" where `unseen` says why
   Make make;                     ///< how it computes otherwise
   std::vector<DType> dtypes{};   ///< never empty in planted_faults(): an entry without any has its make's
