@@ -296,7 +296,6 @@ Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DTy
   if (reply.status != CallStatus::ok) return reply;
   int outputs = 0;
   std::vector<Gradient> wanted;
-  wanted.reserve(gradient_count);
   for (const Gradient gradient : every_gradient) {
     if (!manifest_.backward_terms.returns(gradient, c)) continue;
     wanted.push_back(gradient);
@@ -305,6 +304,7 @@ Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DTy
   // As in run(): what holds both fills was left unwritten.
   constexpr std::size_t most = std::size_t{1} << 20U;
   std::vector<std::vector<std::int64_t>> suspects;
+  suspects.reserve(wanted.size());
   for (int which = 0; which < outputs; ++which) suspects.push_back(memory_.untouched(which, most));
   if (std::ranges::all_of(suspects, [](const auto& one) { return one.empty(); })) return reply;
   if (Reply again = call_backward(c, answers, output, second); again.status != CallStatus::ok) return again;
