@@ -485,10 +485,11 @@ void GroupPass::cover_shared(SharedGradients& shared, std::int64_t h) const {
 }
 
 void GroupPass::excuse_shared(SharedGradients& shared, std::int64_t h, std::int64_t i, Excuse why) const {
+  // A row that sees no key has no part in either.
+  if (why == Excuse::fully_masked) return;
   for (std::int64_t j = 0; shared.mask && j < head_.keys; ++j)
     shared.mask->excuse(head_.mask_offset + i * head_.mask_pitch + j, why);
-  // A row that sees no key sees no sink either.
-  if (shared.sink && why != Excuse::fully_masked) shared.sink->excuse(first_head_ + h, why);
+  if (shared.sink) shared.sink->excuse(first_head_ + h, why);
 }
 
 void GroupPass::add_to_mask(ArgumentSums& mask, std::int64_t i) {

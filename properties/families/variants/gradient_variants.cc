@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -236,8 +237,8 @@ Verdict softcap_gradient_factor(Kernel& kernel, const Case& c) {
                         apart_by = static_cast<long double>(c.scale) * size / c.softcap *
                                    static_cast<long double>(q[3] + 4) * 0x1p-63L;
       slope[at] = static_cast<double>(slope_at(z));
-      of_slope[at] =
-          static_cast<double>(slope_at(std::max(0.0L, z - apart_by)) - slope_at(z + apart_by)) + 0x1p-49 * slope[at];
+      of_slope[at] = static_cast<double>(slope_at(std::max(0.0L, z - apart_by)) - slope_at(z + apart_by)) +
+                     0x1p-49 * slope[at] + 0x1p-1074;
     }
     for (std::int64_t e = 0; e < q[3]; ++e) {
       Balance balance;
@@ -247,8 +248,12 @@ Verdict softcap_gradient_factor(Kernel& kernel, const Case& c) {
         const auto at = static_cast<std::size_t>(j);
         const double factor = c.scale * slope[at] * c.k().at(b, kv, j, e);
         balance.add(of_mask, row * N + j, factor, -1);
-        balance.allow(std::fabs(of_mask.value(row * N + j) * c.scale * c.k().at(b, kv, j, e)) * of_slope[at] +
-                      0x1p-1070);
+        // The factor is rounded, a subnormal one by as much as 2^-1074.
+        const long double of_factor =
+            std::fabs(static_cast<long double>(c.scale) * c.k().at(b, kv, j, e)) * of_slope[at];
+        const long double more =
+            std::fabs(static_cast<long double>(of_mask.value(row * N + j))) * (of_factor + 0x1p-1073L) + 0x1p-1070L;
+        balance.allow(static_cast<double>(std::min<long double>(more, std::numeric_limits<double>::max())));
       }
       worst.judge(balance, [&] { return fmt::format("row {} of all of dq's, column {}", row, e); });
     }
