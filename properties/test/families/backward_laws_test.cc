@@ -224,5 +224,39 @@ TEST(BackwardLaws, AreNotAskedOfAKernelWithoutABackwardPass) {
   }
 }
 
+Tensor numbers(const Shape& shape, std::initializer_list<double> all, DType dtype = DType::f64) {
+  return Tensor(dtype, shape, std::vector<double>(all));
+}
+Case one_column(std::int64_t batch, std::int64_t rows, std::int64_t keys) {
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::d_out}) {
+    const bool of_rows = slot == Slot::q || slot == Slot::d_out;
+    c[slot] = Tensor(DType::f64, {batch, 1, of_rows ? rows : keys, 1});
+  }
+  return c;
+}
+
+// A row that sees no key in one entry has no part in the gradient by a mask that another entry shares, which is judged.
+TEST(BackwardLaws, AMaskThatEntriesShareIsJudgedWhereOneOfThemSeesNothing) {
+  Case c = one_column(2, 2, 2);
+  c[Slot::v] = numbers({2, 1, 2, 1}, {0, 0, 0, 1}), c[Slot::d_out] = numbers({2, 1, 2, 1}, {0, 0, 1, 0});
+  c[Slot::mask] = Tensor(DType::f64, {1, 1, 2, 2});
+  c[Slot::left_pad] = numbers({2}, {1, 0}, DType::i32);
+  c.attention_chunk = 2, c.alignment = Causal::bottom_right;
+  const auto core = registered("core:double");
+  for (const char* const name : {"backward.oracle-dmask", "backward.ds-rows-sum-to-zero"})
+    EXPECT_EQ(check_case(property_named(name), *core, c).outcome, Outcome::held) << name;
+}
+
+// Far beyond the cap, where 1 - y^2 is no double, beside values near the end of the range.
+TEST(BackwardLaws, TheFactorOfACapCountsWhatItRoundsItself) {
+  Case c = one_column(1, 1, 2);
+  c[Slot::q] = numbers({1, 1, 1, 1}, {128}), c[Slot::k] = numbers({1, 1, 2, 1}, {1, 256});
+  c[Slot::v] = numbers({1, 1, 2, 1}, {0, -5.62e306}), c[Slot::d_out] = numbers({1, 1, 1, 1}, {1});
+  c.softcap = 4;
+  const Verdict v = check_case(property_named("softcap.gradient-factor"), *registered("core:double"), c);
+  EXPECT_NE(v.outcome, Outcome::violated) << v.reason;
+}
+
 }  // namespace
 }  // namespace attest
