@@ -67,7 +67,8 @@ void verdict(benchmark::State& state, DType dtype) {
       return state.SkipWithError("the plain pass computes something else");
   const std::array<Verdict, gradient_count> verdicts = judge_gradients(forward, given, found, arithmetic, backward);
   for (const Gradient one : gradients_by_inputs)
-    if (verdicts[static_cast<std::size_t>(one)].outcome != Outcome::held) return state.SkipWithError("the verdict is not held");
+    if (verdicts[static_cast<std::size_t>(one)].outcome != Outcome::held)
+      return state.SkipWithError("the verdict is not held");
   std::vector<double> ratios;
   for ([[maybe_unused]] auto _ : state) {
     const double start = cpu_seconds();

@@ -44,6 +44,8 @@ inline constexpr std::string_view other_rows = "sink softcap dropout";
 }
 
 inline constexpr std::array of_gradients{defining(hypotheses::gradients, "it is about them")};
+inline constexpr std::array of_masks{defining(hypotheses::gradients, "it is about them"),
+                                     defining(hypotheses::additive_mask, "it is about the gradient by it")};
 
 [[nodiscard]] inline Case any_with_gradients(Draw& draw) {
   return draw.attention().with_later_arguments().with_gradients();
@@ -53,16 +55,14 @@ inline constexpr std::array of_gradients{defining(hypotheses::gradients, "it is 
   return draw.attention().masked().with_later_arguments().with_gradients();
 }
 
+/// A mask, and one that adds numbers, whatever else it does.
+inline void adding_numbers(Recipe& r) {
+  r.boolean_mask = false;
+  if (r.mask == MaskKind::none) r.mask = MaskKind::bias;
+}
 /// With a mask that adds numbers, whatever else it does.
 [[nodiscard]] inline Case biased_with_gradients(Draw& draw) {
-  return draw.attention()
-      .masked()
-      .where([](Recipe& r) {
-        r.boolean_mask = false;
-        if (r.mask == MaskKind::none) r.mask = MaskKind::bias;
-      })
-      .with_later_arguments()
-      .with_gradients();
+  return draw.attention().masked().where(adding_numbers).with_later_arguments().with_gradients();
 }
 
 /// An axis in two parts, each ascending, neither of them empty.

@@ -65,8 +65,6 @@ constexpr std::array of_odd_dims{
     defining(hypotheses::gradients, "it is about them"),
     defining(hypotheses::odd_head_dims, "what a kernel does with whole blocks of columns is the oracle's row")};
 
-constexpr std::array of_masks{defining(hypotheses::gradients, "it is about them"),
-                              defining(hypotheses::additive_mask, "it is about the gradient by it")};
 constexpr std::array of_sinks{defining(hypotheses::gradients, "it is about them"),
                               defining(hypotheses::sink, "it is about the gradient by it")};
 

@@ -176,9 +176,6 @@ void far_scores(Recipe& r) {
 constexpr Want wants_far_scores[] = {
     {"scores far from 0", "scores:offset scores:below-sentinels scores:spread scores:dominant"}};
 
-constexpr std::array of_masks{defining(hypotheses::gradients, "it is about them"),
-                              defining(hypotheses::additive_mask, "it is about the gradient by it")};
-
 const Property family[] = {
     about_gradients({.name = "backward.gauge",
                      .statement = "Σ_h Q_hᵀ dQ_h = dKᵀ K: scores see Q and K through their products alone",

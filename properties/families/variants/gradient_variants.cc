@@ -377,8 +377,7 @@ Case beside_sinks_and_a_mask(Draw& draw) {
       .where(few)
       .where([](Recipe& r) {
         r.convention = MaskConvention::post_scale;
-        r.boolean_mask = false;
-        if (r.mask == MaskKind::none) r.mask = MaskKind::bias;
+        adding_numbers(r);
       })
       .with_later_arguments()
       .with_sinks()
