@@ -31,7 +31,7 @@ Verdict given(Kernel& kernel, const Case& c) {
 Verdict finite(Kernel& kernel, const Case& c) {
   const BackwardRun run(kernel, c);
   bool any = false;
-  const Verdict worst = each_gradient(run, [&](Gradient of) -> Verdict {
+  Verdict worst = each_gradient(run, [&](Gradient of) -> Verdict {
     const Result gradient = run.of(of);
     for (std::int64_t e = 0; e < gradient.elements(); ++e) {
       const AllowedError bound = gradient.run().bound(e);
