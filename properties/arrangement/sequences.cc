@@ -275,6 +275,7 @@ Case with_block_mask(const Case& c, bool boolean) {
 Tensor rows_of_sequence(const Tensor& out, const Problem& c, std::int64_t s) {
   const Sequence own = sequence_of(c, s);
   std::vector<Place> places;
+  places.reserve(static_cast<std::size_t>(own.queries));
   for (std::int64_t i = 0; i < own.queries; ++i) places.emplace_back(own.entry, own.first_query + i);
   return rows_at(out, places);
 }

@@ -181,7 +181,7 @@ Verdict fully_masked_row(Kernel& kernel, const Case& c) {
   for (std::int64_t j = 0; by_form <= 0 && j < keys_of(c); ++j) masked = hide(std::move(masked), i, j);
   if (kernel.manifest().fully_masked_row == FullyMaskedRow::error) return rejects(kernel, masked);
   const Result o = run_with_lse(kernel, masked);
-  const Verdict policy = obeys_row_policy(kernel, masked, o, i);
+  Verdict policy = obeys_row_policy(kernel, masked, o, i);
   if (queries_of(c) == 1) {
     if (kernel.manifest().fully_masked_row != FullyMaskedRow::undeclared) return policy;
     return {.outcome = Outcome::excused, .reason = "one row, fully masked, and no policy declared for it"};

@@ -62,11 +62,11 @@ Case scaled(const Case& c, std::initializer_list<std::pair<Slot, int>> powers, d
     Case other = c;
     bool exact = true;
     for (const auto& [slot, power] : powers) {
+      const double each = power > 0 ? x : inverse_of(x);
       if (in_a_proof()) {
-        const double each = power > 0 ? x : inverse_of(x);
         other[slot] = mapped(c[slot], [&](std::int64_t, double old) { return product_of(old, each); });
       } else {
-        exact = multiply(other[slot], [&](std::int64_t) { return power > 0 ? x : 1 / x; }) && exact;
+        exact = multiply(other[slot], [each](std::int64_t) { return each; }) && exact;
       }
     }
     return std::pair(std::move(other), exact);
