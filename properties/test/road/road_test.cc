@@ -90,7 +90,8 @@ TEST(Road, TellsOfABackwardPassAndEndsBeforeTheNext) {
         ++gradients;
       });
   const Property& property = property_named("backward.oracle-dq");
-  EXPECT_FALSE(walk({}, property, watched, [&] { return generate(property, DType::f32, /*run_seed=*/1, /*k=*/1); }).is(Outcome::violated));
+  const auto one_case = [&] { return generate(property, DType::f32, /*run_seed=*/1, /*k=*/1); };
+  EXPECT_FALSE(walk({}, property, watched, one_case).is(Outcome::violated));
   EXPECT_EQ(outputs, 1);
   EXPECT_EQ(gradients, 1);
   stopped = true;
