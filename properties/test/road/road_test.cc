@@ -95,7 +95,7 @@ TEST(Road, TellsOfABackwardPassAndEndsBeforeTheNext) {
   EXPECT_EQ(outputs, 1);
   EXPECT_EQ(gradients, 1);
   stopped = true;
-  EXPECT_THROW((void)watched.backward(c, {}, DType::f32), Abandoned);
+  EXPECT_THROW((void)watched.backward(one_case(), {}, DType::f32), Abandoned);
 }
 
 TEST(Road, SkipsWhatTheKernelHasNoEntryForAndDrawsNothing) {
