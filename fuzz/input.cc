@@ -412,6 +412,7 @@ Case case_of(const Input& given, const Property& property) {
   for (const Change& change : input.changes) apply(change, c);
   if (property.backward != Backward::none && attention) {
     input.recipe.loss = drawn_loss(input.recipe.seed);
+    input.recipe.loss_by_lse = property.holds_under(by_lse) && draws_loss_by_lse(input.recipe.seed);
     fill_loss(input.recipe, c);
   }
   return c;

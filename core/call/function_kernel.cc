@@ -213,6 +213,8 @@ Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers
     problem.size = sizeof problem, problem.forward = &forward;
     problem.d_out = c[Slot::d_out].view();
     memory_.input("d_out", problem.d_out, layouts[Slot::d_out]);
+    problem.d_lse = c[Slot::d_lse].view();
+    memory_.input("d_lse", problem.d_lse, layouts[Slot::d_lse]);
     const BackwardTerms& terms = manifest_.backward_terms;
     if (terms.uses_out) problem.out = answers.out.view(), memory_.input("out", problem.out, MemoryLayout::row_major);
     if (terms.uses_lse) problem.lse = answers.lse.view(), memory_.input("lse", problem.lse, MemoryLayout::row_major);

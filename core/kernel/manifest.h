@@ -161,6 +161,7 @@ struct BackwardTerms {
   bool dq = true, dk = true, dv = true;   ///< the gradients that it returns
   bool dmask = false, dsink = false;      ///< those of problems that have an additive mask, or sinks
   bool uses_out = true, uses_lse = true;  ///< what it is given of its forward pass
+  bool d_lse = false;                     ///< a loss may have a gradient by the log-sum-exp, too
   MaskedGradient masked_row = MaskedGradient::undeclared;
   WeightsFrom weights = WeightsFrom::lse;
   DeltaFrom delta = DeltaFrom::unstated;

@@ -292,6 +292,8 @@ std::string why_variants(const Manifest& m, const Case& c) {
 
 std::string why_backward(const Manifest& m, const Case& c) {
   if (!asks_for_gradients(c) || !m.backward) return {};
+  if (c[Slot::d_lse].present() && !m.backward_terms.d_lse)
+    return "has a gradient by the log-sum-exp, d_lse; the manifest's backward.d_lse is false";
   for (const Feature feature : m.backward_terms.excluded)
     if (has(c, feature))
       return fmt::format("asks for gradients and has {}; the manifest's backward.excludes lists {}", name_of(feature),

@@ -290,10 +290,15 @@ std::vector<AttentionResult<T>> attention_results(const attest_problem& given) {
   return all;
 }
 
+/// A loss's gradients by the output, and by the log-sum-exp where that has some.
+struct LossGradients {
+  attest_tensor out, lse;
+};
+
 /// The definition's gradients on T, pages as grouped_gradients has them, of a problem whose sequences are its batch
 /// entries.
 template <class T>
-std::vector<Gradients<T>> gradients_of_entries(const attest_problem& p, const attest_tensor& d_out) {
+std::vector<Gradients<T>> gradients_of_entries(const attest_problem& p, const LossGradients& loss) {
   const auto pages = [](const attest_tensor& t) {
     std::vector<Matrix<T>> all;
     for (Index b = 0; b < t.shape[0]; ++b)
@@ -301,7 +306,15 @@ std::vector<Gradients<T>> gradients_of_entries(const attest_problem& p, const at
     return all;
   };
   std::vector<AnswerGradients<T>> of;
-  for (Matrix<T>& page : pages(d_out)) of.push_back({std::move(page), std::nullopt});
+  for (Matrix<T>& page : pages(loss.out)) of.push_back({std::move(page), std::nullopt});
+  if (loss.lse.data != nullptr) {
+    const Index heads = loss.lse.shape[1], rows = loss.lse.shape[2];
+    for (std::size_t page = 0; page < of.size(); ++page) {
+      Vector<T>& by = of[page].lse.emplace(rows);
+      const auto at = static_cast<Index>(page);
+      for (Index i = 0; i < rows; ++i) by(i) = load<T>(loss.lse, offset_in(loss.lse, at / heads, at % heads, i));
+    }
+  }
   return grouped_gradients(pages(p.q), pages(p.k), pages(p.v), p.q.shape[0], p.q.shape[1], p.k.shape[1],
                            input<T>(p.scale), masks_of<T>(p), of);
 }
@@ -343,11 +356,25 @@ SharedSums<T> shared_sums(const attest_problem& p, const std::vector<Gradients<T
   return sums;
 }
 
+/// A sequence without keys: the log-sum-exp of each row is its sink.
+template <class T>
+void add_to_sinks_alone(const attest_problem& p, const attest_tensor& by_lse, const Part& part,
+                        std::vector<Gradients<T>>& all) {
+  const Index heads = p.q.shape[1];
+  if (by_lse.data == nullptr || (p.variants & ATTEST_SINK) == 0) return;
+  for (Index h = 0; h < heads; ++h) {
+    if (ScalarTraits<T>::is_minus_infinity(load<T>(p.sink, h * p.sink.stride[0]))) continue;
+    T& sum = *all[static_cast<std::size_t>(part.entry * heads + h)].sink;
+    for (Index i = part.first_query; i < part.first_query + part.queries; ++i)
+      sum = T(sum + load<T>(by_lse, offset_in(by_lse, part.entry, h, i)));
+  }
+}
+
 /// The definition's gradients on T. Those of rows and keys of no sequence are 0.
 template <class T>
-std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_tensor& d_out) {
+std::vector<Gradients<T>> gradients_of(const attest_problem& p, const LossGradients& loss) {
   constexpr std::uint32_t of_sequences = ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD;
-  if ((p.variants & of_sequences) == 0) return gradients_of_entries<T>(p, d_out);
+  if ((p.variants & of_sequences) == 0) return gradients_of_entries<T>(p, loss);
   const Index batch = p.q.shape[0], heads = p.q.shape[1], group = heads / p.k.shape[1];
   const auto zeros = [](const attest_tensor& t) {
     return Matrix<T>::Constant(t.shape[2], t.shape[3], ScalarTraits<T>::from_double(0));
@@ -362,9 +389,16 @@ std::vector<Gradients<T>> gradients_of(const attest_problem& p, const attest_ten
     if (static_cast<Index>(page) % group == 0) all[page].k = zeros(p.k), all[page].v = zeros(p.v);
   }
   for (const Part& part : parts_of(p)) {
-    if (part.queries == 0 || part.keys == 0) continue;
+    if (part.queries == 0) continue;
+    if (part.keys == 0) {
+      add_to_sinks_alone(p, loss.lse, part, all);
+      continue;
+    }
+    const auto own_rows = [&](const attest_tensor& t) {
+      return t.data == nullptr ? t : cut(cut(t, 0, part.entry, 1), 2, part.first_query, part.queries);
+    };
     const std::vector<Gradients<T>> own =
-        gradients_of_entries<T>(alone(p, part), cut(cut(d_out, 0, part.entry, 1), 2, part.first_query, part.queries));
+        gradients_of_entries<T>(alone(p, part), {own_rows(loss.out), own_rows(loss.lse)});
     for (Index h = 0; h < heads; ++h) {
       Gradients<T>& to = all[static_cast<std::size_t>(part.entry * heads + h)];
       const Gradients<T>& from = own[static_cast<std::size_t>(h)];

@@ -26,7 +26,7 @@ class CoreOnExpressions final : public Kernel {
     manifest_.strides = true;
     manifest_.backward = true;
     manifest_.backward_terms.masked_row = MaskedGradient::zero;
-    manifest_.backward_terms.dmask = manifest_.backward_terms.dsink = true;
+    manifest_.backward_terms.dmask = manifest_.backward_terms.dsink = manifest_.backward_terms.d_lse = true;
     manifest_.backward_terms.uses_out = manifest_.backward_terms.uses_lse = false;
   }
   [[nodiscard]] const std::string& id() const override { return id_; }
@@ -50,7 +50,8 @@ class CoreOnExpressions final : public Kernel {
   [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& /*answers*/, DType /*output*/) override {
     std::vector<Matrix<Expression>> of_q, of_k, of_v;
     const attest_problem p = c.problem();
-    std::vector<Gradients<Expression>> all = gradients_of<Expression>(p, c[Slot::d_out].view());
+    std::vector<Gradients<Expression>> all =
+        gradients_of<Expression>(p, {c[Slot::d_out].view(), c[Slot::d_lse].view()});
     const SharedSums<Expression> shared = shared_sums(p, all);
     for (Gradients<Expression>& page : all) {
       of_q.push_back(std::move(page.q));

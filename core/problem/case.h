@@ -20,7 +20,7 @@ struct Case : Problem {
 
 /// The forward pass's problem, of one that asks for gradients.
 [[nodiscard]] inline Case forward_of(Case c) {
-  c[Slot::d_out] = Tensor();
+  c[Slot::d_out] = c[Slot::d_lse] = Tensor();
   return c;
 }
 

@@ -116,6 +116,9 @@ inline constexpr Variant window_variant{"window", ATTEST_WINDOW, "windows"},
     dropout_variant{"dropout", ATTEST_DROPOUT, "dropped weights"}, alibi_variant{"alibi", ATTEST_ALIBI, "ALiBi slopes"},
     chunk_variant{"chunk", ATTEST_CHUNK, "chunks of keys"},
     descale_variant{"descale", ATTEST_DESCALE, "factors of q, k or v"};
+/// As a word beside variants where a law says with which it holds: a gradient by the log-sum-exp, which belongs to
+/// none.
+inline constexpr std::string_view by_lse = "d_lse";
 /// Those that ask where a row's position counts from (sight.h).
 inline constexpr std::array positional_variants{window_variant, chunk_variant, alibi_variant};
 [[nodiscard]] constexpr bool is_positional(std::string_view variant) {
@@ -212,8 +215,9 @@ inline constexpr std::array<TensorField, slot_count> tensor_fields = [] {
        descale_variant},
       {Slot::k_descale, factor, of_keys, {}, &P::k_descale, nullptr, descale_variant},
       {Slot::v_descale, factor, of_keys, {}, &P::v_descale, nullptr, descale_variant},
-      // No member of the forward pass's problem.
+      // No members of the forward pass's problem.
       {Slot::d_out, input, optional({batch, heads, queries, dv}), {}, nullptr, nullptr},
+      {Slot::d_lse, input, optional({batch, heads, queries}), {}, nullptr, nullptr},
   }};
 }();
 

@@ -67,9 +67,10 @@ enum class Slot {
   q_descale,
   k_descale,
   v_descale,
-  d_out
+  d_out,
+  d_lse
 };
-inline constexpr int slot_count = 31, original_slots = 14;  ///< so many, and so many before those of variants
+inline constexpr int slot_count = 32, original_slots = 14;  ///< so many, and so many before those of variants
 template <>
 struct Words<Slot> {
   static constexpr std::array<std::string_view, slot_count> names{
@@ -77,7 +78,7 @@ struct Words<Slot> {
       "b_q",         "b_k",        "b_v",      "w_o",       "b_o",      "bias_k",       "bias_v",
       "q_lengths",   "kv_lengths", "q_starts", "kv_starts", "left_pad", "page_table",   "page_table_v",
       "cache_index", "k_new",      "v_new",    "sink",      "keep",     "alibi_slopes", "q_descale",
-      "k_descale",   "v_descale",  "d_out"};
+      "k_descale",   "v_descale",  "d_out",    "d_lse"};
 };
 
 /// Shapes as in kernel.h: attention q [batch, heads, M, dk], k [batch, kv_heads, N, dk], v [batch, kv_heads, N, dv],
@@ -93,7 +94,8 @@ struct Words<Slot> {
 /// heads] takes slope |p - j| from the score of key j in a row whose position is p (sight.h). q_descale [batch|1,
 /// heads|1, blocks|1], k_descale and v_descale [batch|1, kv_heads|1, blocks|1] multiply rows of q, keys and values,
 /// which are in formats that hold their quotients by it (descale.h). d_out, in the shape of the output, is the gradient
-/// of a loss by it, where a backward pass is asked for.
+/// of a loss by it, where a backward pass is asked for, and d_lse [batch, heads, M] beside it that by the log-sum-exp
+/// as the definition has it; absent: 0.
 struct Problem {
   Operation operation = Operation::attention;
   std::array<Tensor, slot_count> tensors;

@@ -216,6 +216,11 @@ void validate_dropout(const Problem& c) {
     refuse("there is dropout in a problem whose keys lie in a cache; nothing is dropped where a model is asked");
 }
 
+void validate_loss(const Problem& c) {
+  if (c[Slot::d_lse].present() && !asks_for_gradients(c))
+    refuse("there is d_lse without d_out; a loss has a gradient by the output, if of zeros");
+}
+
 void validate_size(const Problem& c) {
   const Shape& q = c.q().shape();
   const std::int64_t heads = c.operation == Operation::attention ? q[1] : c.heads;
@@ -448,6 +453,7 @@ void validate(const Case& c) {
   validate_alignment(c);
   validate_convention(c);
   validate_dropout(c);
+  validate_loss(c);
   validate_elements(c);
   validate_descale(c);
   validate_left_pad(c);

@@ -25,11 +25,21 @@ Indices range(std::int64_t first, std::int64_t count) {
   return all;
 }
 
-/// Rows of [batch, heads, rows, columns] at those places one after another, [1, heads, places, columns].
+/// How many numbers a row of [batch, heads, rows, columns] or [batch, heads, rows] has.
+std::int64_t columns_of(const Shape& shape) {
+  return shape.rank() == 4 ? shape[3] : 1;
+}
+/// [batch, heads, rows] and the columns of `like`.
+Shape with_rows(const Shape& like, std::int64_t batch, std::int64_t rows) {
+  return like.rank() == 4 ? Shape{batch, like[1], rows, like[3]} : Shape{batch, like[1], rows};
+}
+
+/// Rows of [batch, heads, rows, columns] at those places one after another, [1, heads, places, columns]; columns may
+/// be missing.
 Tensor rows_at(const Tensor& t, const std::vector<Place>& places) {
   const Shape& shape = t.shape();
-  const std::size_t bytes = static_cast<std::size_t>(shape[3]) * size_of(t.dtype());
-  Tensor joined(t.dtype(), {1, shape[1], std::ssize(places), shape[3]});
+  const std::size_t bytes = static_cast<std::size_t>(columns_of(shape)) * size_of(t.dtype());
+  Tensor joined(t.dtype(), with_rows(shape, 1, std::ssize(places)));
   std::byte* to = joined.bytes().data();
   for (std::int64_t h = 0; h < shape[1]; ++h) {
     for (const auto& [entry, row] : places) {
@@ -45,7 +55,7 @@ Tensor rows_at(const Tensor& t, const std::vector<Place>& places) {
 constexpr std::array masks{Slot::mask, Slot::keep};
 
 /// What has a row for each query.
-constexpr std::array of_queries{Slot::q, Slot::d_out};
+constexpr std::array of_queries{Slot::q, Slot::d_out, Slot::d_lse};
 bool is_of_queries(Slot slot) {
   return std::ranges::find(of_queries, slot) != of_queries.end();
 }
@@ -164,8 +174,8 @@ Case padded(const Case& c) {
   set_block(batched, true, 0), set_block(batched, false, 0);
   const auto spread = [&](Slot slot, std::int64_t rows) {
     const Shape& shape = c[slot].shape();
-    Tensor wide(c[slot].dtype(), {batch, shape[1], rows, shape[3]});
-    const std::size_t bytes = static_cast<std::size_t>(shape[3]) * size_of(wide.dtype());
+    Tensor wide(c[slot].dtype(), with_rows(shape, batch, rows));
+    const std::size_t bytes = static_cast<std::size_t>(columns_of(shape)) * size_of(wide.dtype());
     for (std::int64_t s = 0; s < batch; ++s) {
       const Sequence& own = of[static_cast<std::size_t>(s)];
       const std::int64_t first = is_of_queries(slot) ? own.first_query : own.first_key,
@@ -249,7 +259,7 @@ Tensor changed_rows(const Case& c, Slot slot, Whose whose, std::int64_t s,
       changes[static_cast<std::size_t>(own.entry * shape[2] + row)] = whose == Whose::others && other != s;
   }
   return mapped(c[slot], [&](std::int64_t e, double old) {
-    const std::int64_t row = e / shape[3], entry = row / shape[2] / shape[1];
+    const std::int64_t row = e / columns_of(shape), entry = row / shape[2] / shape[1];
     return changes[static_cast<std::size_t>(entry * shape[2] + row % shape[2])] ? change(old) : old;
   });
 }

@@ -323,6 +323,10 @@ std::string misses_gradients(const Case& c) {
   return asks_for_gradients(c) ? "" : "has no gradients by its output; the theorem is about a backward pass";
 }
 
+std::string misses_gradients_by_lse(const Case& c) {
+  return c[Slot::d_lse].present() ? "" : "has no gradient by its log-sum-exp; the theorem is about one";
+}
+
 std::string misses_left_pad(const Case& c) {
   if (c[Slot::left_pad].present() &&
       std::ranges::any_of(sequences_of(c), [](const Sequence& s) { return s.first_key > 0; }))
@@ -637,6 +641,7 @@ constexpr Hypothesis crossed_page{"crossed-page", "keys that the call appends to
                                   misses_crossed_page};
 constexpr Hypothesis left_pad{"left-pad", "padding before a sequence's keys", misses_left_pad};
 constexpr Hypothesis gradients{"gradients", "gradients by the output", misses_gradients};
+constexpr Hypothesis gradients_by_lse{"gradients by lse", "a gradient by the log-sum-exp", misses_gradients_by_lse};
 constexpr Hypothesis key_lengths{"key-lengths", "lengths of keys", misses_key_lengths};
 constexpr Hypothesis bottom_right_form{"bottom-right-form", "the bottom-right causal form", misses_bottom_right_form};
 constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};
@@ -743,6 +748,7 @@ constexpr const Hypothesis* all[] = {&a_query,
                                      &exact_projections,
                                      &first_key_visible,
                                      &gradients,
+                                     &gradients_by_lse,
                                      &hidden_from_all,
                                      &hidden_from_others,
                                      &hidden_in_every_head,

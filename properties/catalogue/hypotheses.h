@@ -140,6 +140,7 @@ extern const Hypothesis left_pad;               ///< padding before a sequence's
 extern const Hypothesis key_lengths;            ///< lengths of keys
 // The backward pass.
 extern const Hypothesis gradients;          ///< gradients by the output
+extern const Hypothesis gradients_by_lse;   ///< and by the log-sum-exp
 extern const Hypothesis bottom_right_form;  ///< the causal form that counts from the last key
 extern const Hypothesis equal_lengths;      ///< M = N
 extern const Hypothesis one_query;          ///< M = 1

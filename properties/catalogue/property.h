@@ -37,7 +37,8 @@ struct Judging {
 enum class Backward : std::uint8_t {
   none,
   any,
-  from_lse  ///< one whose weights are made of the log-sum-exp that is given
+  from_lse,  ///< one whose weights are made of the log-sum-exp that is given
+  of_lse     ///< one that takes a gradient by the log-sum-exp
 };
 
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the
@@ -53,8 +54,8 @@ struct Property {
   /// asked of the kernels alone that list one.
   std::string_view variant = {};
   Backward backward = Backward::none;
-  /// The variants with which it holds all the same, a space between two; "any": all that there are. A case with another
-  /// one misses it.
+  /// The variants with which it holds all the same, and `by_lse`, a space between two; "any": all that there are. A
+  /// case with another one misses it.
   std::string_view under = {};
   /// Without these among its judged cases a verdict of held says little: a run that drew too few of them warns.
   std::span<const Want> wants = {};
@@ -70,6 +71,8 @@ struct Property {
 
   /// Empty, or why a kernel of this manifest is asked nothing ("has no multihead entry").
   [[nodiscard]] std::string misses_of(const Manifest& manifest) const;
+  /// Does it speak of cases with the variant, or with a gradient by the log-sum-exp?
+  [[nodiscard]] bool holds_under(std::string_view word) const;
   /// It judges a draw of many and no single case: by the law of large numbers it is violated now and then.
   [[nodiscard]] bool is_statistical() const { return floating_point == "statistical"; }
   /// It states that a theorem fails without one of its hypotheses.

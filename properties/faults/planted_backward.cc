@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <utility>
 #include <vector>
 
@@ -186,8 +187,20 @@ class PlantedBackward final : public TiledBackward<Format> {
 
   [[nodiscard]] Real of_sink(std::int64_t i) const override {
     if (is("dsink-unwritten") || (is("dsink-without-the-last-rows") && in_last_rows(i))) return 0;
-    const Real x = Base::of_sink(i);
+    Real x = Base::of_sink(i);
+    // Of D alone.
+    if (is("d-lse-not-in-dsink") && deltas_[at(i)] != 0) x *= (deltas_[at(i)] + of_lse(i)) / deltas_[at(i)];
     return is("dsink-not-negated") ? -x : is("dsink-terms-in-bf16") ? in_bf16(x) : x;
+  }
+
+  [[nodiscard]] Real of_lse(std::int64_t i) const override {
+    if (is("d-lse-ignored") || (is("d-lse-of-the-last-rows-ignored") && in_last_rows(i))) return 0;
+    const attest_tensor& t = problem_.d_lse;
+    if (is("d-lse-of-the-first-heads") && t.data != nullptr)
+      return static_cast<Real>(
+          load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b_, h_ / group_, first_query_ + i)));
+    const Real x = Base::of_lse(i);
+    return is("d-lse-subtracted") ? -x : is("d-lse-of-base-2") ? x * std::numbers::ln2_v<Real> : x;
   }
 
   [[nodiscard]] Real slope_of_cap(std::int64_t i, std::int64_t j) const override {

@@ -169,6 +169,12 @@ DrawnAttention& DrawnAttention::with_descale(FactorKind kind) {
 }
 DrawnAttention& DrawnAttention::with_gradients() {
   recipe_.loss = drawn_loss(recipe_.seed);
+  recipe_.loss_by_lse = draws_loss_by_lse(recipe_.seed);
+  return *this;
+}
+DrawnAttention& DrawnAttention::with_gradients_by_lse() {
+  static_cast<void>(with_gradients());
+  recipe_.loss_by_lse = true;
   return *this;
 }
 

@@ -44,6 +44,8 @@ class DrawnAttention {
   DrawnAttention& with_slopes();
   /// Gradients by the output, for a backward pass.
   DrawnAttention& with_gradients();
+  /// And for certain by the log-sum-exp, too, which one in four of the others have.
+  DrawnAttention& with_gradients_by_lse();
   /// Weights that the kernel drops by a mask of its own. Only for what reads that mask: nobody else knows it.
   DrawnAttention& with_own_dropout();
   /// Sequences of lengths of their own, three times in four at least two of them.

@@ -44,7 +44,9 @@ void fill_sinks(const Recipe& recipe, Case& c);
 void fill_dropout(const Recipe& recipe, Case& c);
 /// The kind that a seed draws; never none.
 [[nodiscard]] LossKind drawn_loss(std::uint64_t seed);
-/// Gives an attention case that has its v the gradients by its output of its recipe.
+/// Whether a seed draws one by the log-sum-exp, too: one in four.
+[[nodiscard]] bool draws_loss_by_lse(std::uint64_t seed);
+/// Gives an attention case that has its v the gradients by its output of its recipe, and by its log-sum-exp.
 void fill_loss(const Recipe& recipe, Case& c);
 /// Gives an attention case that has its tensors the factors of its recipe.
 void fill_descale(const Recipe& recipe, Case& c);

@@ -1,5 +1,5 @@
-// Gradients by the output: as a loss has them, and such as make what a backward pass subtracts nearly equal, leave the
-// range of small formats, or concern some rows alone.
+// Gradients by the output, and by the log-sum-exp: as a loss has them, and such as make what a backward pass subtracts
+// nearly equal, leave the range of small formats, or concern some rows alone.
 #include <algorithm>
 #include <cmath>
 
@@ -14,6 +14,31 @@ LossKind drawn_loss(std::uint64_t seed) {
   constexpr auto kinds = static_cast<std::uint64_t>(LossKind::count) - 1;
   return static_cast<LossKind>(1 + (seed >> 20) % kinds);
 }
+
+bool draws_loss_by_lse(std::uint64_t seed) {
+  return (seed >> 44) % 4 == 0;
+}
+
+namespace {
+
+/// Of the size of the gradients by the output, half of them whole numbers, and one in four 0.
+Tensor filled_loss_by_lse(const Recipe& r, const Case& c) {
+  const Tensor& d_out = c[Slot::d_out];
+  const Shape& shape = d_out.shape();
+  Stream stream = stream_of(r, Slot::d_lse);
+  const bool whole = stream.one_in(2);
+  const double most = std::sqrt(format_of(c.dtype()).largest);
+  std::vector<double> numbers;
+  for (std::int64_t row = 0; row < shape[0] * shape[1] * shape[2]; ++row) {
+    double size = 0;
+    for (std::int64_t e = row * shape[3]; e < (row + 1) * shape[3]; ++e) size = std::max(size, std::fabs(d_out[e]));
+    const double x = whole ? static_cast<double>(stream.between(-2, 2)) : stream.gaussian();
+    numbers.push_back(stream.one_in(4) ? 0 : x * (size > 0 ? std::min(size, most) : 1));
+  }
+  return stored(c.dtype(), {shape[0], shape[1], shape[2]}, numbers);
+}
+
+}  // namespace
 
 void fill_loss(const Recipe& r, Case& c) {
   if (r.operation != Operation::attention || r.loss == LossKind::none) return;
@@ -40,6 +65,7 @@ void fill_loss(const Recipe& r, Case& c) {
     }
   }
   c[Slot::d_out] = stored(c.dtype(), shape, numbers);
+  if (r.loss_by_lse) c[Slot::d_lse] = filled_loss_by_lse(r, c);
 }
 
 }  // namespace attest

@@ -216,6 +216,7 @@ struct Recipe {
   bool slopes = false;
   FactorKind descale = FactorKind::none;  ///< factors of q, k or v, drawn from the seed
   LossKind loss = LossKind::none;         ///< gradients by the output, drawn from the seed
+  bool loss_by_lse = false;               ///< and by the log-sum-exp, of its size
   bool own_dropout = false;               ///< weights that a kernel is to drop by a mask of its own
   double trained_rate = 0;                ///< not 0: that of dropout, of a shape that has it (with_later_arguments)
   /// Of memory. Of what is `repeated`, the slices along an axis drawn from the seed are made equal, so that the layout

@@ -64,7 +64,7 @@ struct BackwardRun::Passes {
   }
   void take(const Manifest& manifest, const Case& c) {
     problem = c;
-    given.d_out = c[Slot::d_out];
+    given.d_out = c[Slot::d_out], given.d_lse = c[Slot::d_lse];
     if (GenericInputs::in_use()) return;
     forward = manifest.arithmetic_for(c), backward = manifest.backward_arithmetic_for(c);
     options.ignores_dead_values = has_claim(manifest.backward_terms.claims, Claim::ignores_dead_values);

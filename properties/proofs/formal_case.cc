@@ -72,8 +72,9 @@ Case at_shape(const Case& c, const ProofShape& shape) {
   return select(c, s);
 }
 
-constexpr std::array parameters{Slot::q,   Slot::k,   Slot::v,   Slot::w_q, Slot::w_k,    Slot::w_v,    Slot::w_o,
-                                Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o, Slot::bias_k, Slot::bias_v, Slot::d_out};
+constexpr std::array parameters{Slot::q,   Slot::k,      Slot::v,      Slot::w_q,   Slot::w_k,
+                                Slot::w_v, Slot::w_o,    Slot::b_q,    Slot::b_k,   Slot::b_v,
+                                Slot::b_o, Slot::bias_k, Slot::bias_v, Slot::d_out, Slot::d_lse};
 
 /// Its numbers, other than -inf, as generic ones that are declared under their names.
 void make_generic(Case& c, GenericNumbers& numbers, GenericInputs& inputs) {

@@ -23,10 +23,16 @@ bool has_word(std::string_view list, std::string_view word) {
 
 }  // namespace
 
+bool Property::holds_under(std::string_view word) const {
+  return under == "any" || has_word(variant, word) || has_word(under, word);
+}
+
 std::string Property::misses(const Case& c) const {
   for (const Variant& of_case : variants_of(c))
-    if (under != "any" && !has_word(variant, of_case.name) && !has_word(under, of_case.name))
+    if (!holds_under(of_case.name))
       return fmt::format("has the variant {}; the theorem does not speak of it", of_case.name);
+  if (c[Slot::d_lse].present() && !holds_under(by_lse))
+    return "has a gradient by the log-sum-exp; the theorem does not speak of it";
   for (const Stated& stated : hypotheses) {
     if (stated.hypothesis->misses == nullptr) continue;
     if (std::string why = stated.hypothesis->misses(c); !why.empty()) return why;
@@ -42,6 +48,7 @@ std::string Property::misses_of(const Manifest& manifest) const {
   if (!listed) return no_variant(variant);
   if (backward == Backward::none) return {};
   if (!manifest.backward) return std::string(why_no_backward);
+  if (backward == Backward::of_lse && !manifest.backward_terms.d_lse) return std::string(why_no_gradient_by_lse);
   if (backward == Backward::from_lse && manifest.backward_terms.weights != WeightsFrom::lse)
     return std::string(why_not_from_lse);
   return {};

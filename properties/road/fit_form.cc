@@ -348,6 +348,14 @@ void leave_out(Case& c, std::string_view variant) {
   restate_kinds(c, variant);
 }
 
+void leave_out_gradient_by_lse(Case& c) {
+  c[Slot::d_lse] = Tensor();
+  if (!c.provenance.strides) return;
+  Layouts layouts = layouts_of(c);
+  layouts[Slot::d_lse] = MemoryLayout::row_major;
+  set_layouts(c, layouts);
+}
+
 namespace {
 
 /// Without a causal form positions count as the terms of all that ask have it, and where no alignment does the last of
@@ -438,6 +446,7 @@ void fit_variants(Case& c, const Manifest& m) {
 
 void fit_rest(Case& c, const Manifest& m) {
   fit_variants(c, m);
+  if (c[Slot::d_lse].present() && !m.backward_terms.d_lse) leave_out_gradient_by_lse(c);
   c = in_cache_form(std::move(c), m);
   const std::int64_t dk = extents_of(c).dk;
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);

@@ -34,6 +34,8 @@ bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool
 
 /// Without a variant of arguments, and without the kinds that say so.
 void leave_out(Case& c, std::string_view variant);
+/// Without d_lse.
+void leave_out_gradient_by_lse(Case& c);
 
 /// What a kernel does not take and no property's theorem depends on: the scale, where it is 1/sqrt(dk) only; strides,
 /// without which or with a gap in the place of a stride of 0; the convention of an additive mask.

@@ -1,4 +1,3 @@
-#include <string>
 #include <string_view>
 
 #include "core/problem/fields.h"
@@ -34,12 +33,9 @@ class Hash {
 
 /// Without the variants with which the law does not hold: each draw has any of them.
 void leave_out_others(const Property& property, Case& c) {
-  if (property.under == "any") return;
-  const auto names = [](std::string_view words, std::string_view name) {
-    return (" " + std::string(words) + " ").find(" " + std::string(name) + " ") != std::string::npos;
-  };
   for (const Variant& variant : variants_of(c))
-    if (!names(property.under, variant.name) && !names(property.variant, variant.name)) leave_out(c, variant.name);
+    if (!property.holds_under(variant.name)) leave_out(c, variant.name);
+  if (!property.holds_under(by_lse)) leave_out_gradient_by_lse(c);
 }
 
 }  // namespace

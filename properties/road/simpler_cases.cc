@@ -154,6 +154,7 @@ std::vector<Step> made_form_steps(Operation operation) {
     for (const auto step :
          {without_empty_sequences, share_slopes, level_slopes, join_blocks, share_factors, round_factors})
       steps.emplace_back(step);
+  steps.emplace_back([](Case& c) { return remove(c, {Slot::d_lse}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::bias_k, Slot::bias_v}); });
   steps.emplace_back([](Case& c) { return remove(c, {Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}); });
   for_each_scalar(operation, [&]<class Value>(const ScalarField<Value>& field) {

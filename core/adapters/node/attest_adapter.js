@@ -48,6 +48,8 @@
 //     dOut             the gradient by the output, a tensor of its shape
 //     out, lse         null, or what attention itself returned, lse a tensor 'f64', where "uses" in the manifest's
 //                      "backward" lists them; unstated: both
+//     dLse             null, or the gradient by the log-sum-exp, a tensor [batch, heads, M] in q's dtype, where "d_lse"
+//                      of the manifest's "backward" is true
 //     wants            of 'dq', 'dk', 'dv', 'dmask' and 'dsink' those that are asked for
 // It returns { dq, dk, dv }, arrays of the lengths and dtypes of q, k and v, and so dmask and dsink; dk and dv are summed
 // over the heads of a group, dmask over the axes of length 1. attention must return an lse then.
@@ -101,7 +103,7 @@ const VARIANTS = {
   descale: ['q_descale', 'k_descale', 'v_descale', 'q_descale_block', 'kv_descale_block'],
 };
 const ATTENTION_TENSORS = ['q', 'k', 'v', 'mask'];
-const BACKWARD_TENSORS = ['d_out', 'out', 'lse'];
+const BACKWARD_TENSORS = ['d_out', 'out', 'lse', 'd_lse'];
 const TENSORS = {
   attention: ATTENTION_TENSORS, multihead: [...ATTENTION_TENSORS, ...MULTIHEAD_TENSORS],
   attention_backward: [...ATTENTION_TENSORS, ...BACKWARD_TENSORS],

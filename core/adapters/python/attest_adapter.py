@@ -68,13 +68,15 @@ framework="torch". A backward function gets q, k and v by position, and by name 
 shape, and those of these that it has parameters for:
     out, lse         what the function itself returned for this problem, lse in float64; a function that takes lse must
                      have a forward function with the parameter want_lse
+    d_lse            the gradient by the log-sum-exp [batch, heads, M] in q's dtype, or None, where there is none
     mask, scale, causal, mask_convention, window_left, window_right, attention_chunk, alignment
                      as above
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
 the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. Where "gradients" lists "dmask", or
 "dsink", it returns that behind these for problems that have an additive mask, or sinks, in the shape and dtype of it and
-summed over axes of length 1; "autograd" has them by a mask and sinks that require gradients. "operations", "lse" and, in "backward",
-"uses" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
+summed over axes of length 1; "autograd" has them by a mask and sinks that require gradients, and takes d_lse where the
+manifest's "backward" says "d_lse": True and autograd leads from the lse of the function. "operations", "lse" and, in
+"backward", "uses", "d_lse" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
 the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside
 gradients: of a function without want_lse this file computes one itself, from the definition in float64, of which no verdict
 says anything about the function.
@@ -155,7 +157,7 @@ _GRADIENTS = {"dq": "q", "dk": "k", "dv": "v", "dmask": "mask", "dsink": "sink"}
 # Of arguments that a function takes by name, and that not every problem has.
 _GRADIENTS_BY_NAME = {"dmask": "mask", "dsink": "sink"}
 # What the backward pass of an attention function may take beside all that this takes.
-_OF_BACKWARD = ("d_out", "out", "lse")
+_OF_BACKWARD = ("d_out", "out", "lse", "d_lse")
 # Variants that _log_sum_exp knows.
 _IN_LSE = ("window", "chunk", "softcap", "sink", "dropout")
 _TENSORS = {
@@ -551,19 +553,27 @@ class _Torch:
             result = tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in result)
             return result if len(result) > 1 else result[0]
 
-        def backward(q, k, v, d_out, out=None, lse=None, **named):
+        def backward(q, k, v, d_out, out=None, lse=None, d_lse=None, **named):
             by, named = with_leaves(q, k, v, named)
-            again = outputs(list(by.values())[:3], named)[0]
+            if d_lse is not None:
+                named = {**named, "want_lse": True}
+            again, *others = outputs(list(by.values())[:3], named)
+            lse_again = others[0] if others else None
             if not isinstance(again, torch.Tensor) or not again.requires_grad:
                 raise TypeError(
                     'backward is "autograd", and none leads from the output to q, k and v: the function must be made of '
                     "PyTorch's operations, or of functions with a backward pass of their own"
                 )
+            losses = {again: d_out}
+            if d_lse is not None:
+                if not isinstance(lse_again, torch.Tensor) or not lse_again.requires_grad:
+                    raise TypeError('"backward" says "d_lse", and no autograd leads from the log-sum-exp to q and k')
+                losses[lse_again] = d_lse.to(lse_again.dtype)
             if out is not None and not self.equal(again.detach(), out):
                 raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
             # Of an input on which nothing depends it is None.
             by = {name: x for name, x in by.items() if name in gradients}
-            found = torch.autograd.grad(again, list(by.values()), d_out, allow_unused=True)
+            found = torch.autograd.grad(list(losses), list(by.values()), list(losses.values()), allow_unused=True)
             return {name: torch.zeros_like(by[name]) if x is None else x for name, x in zip(by, found)}
 
         return forward, backward
@@ -640,6 +650,8 @@ def _backward_completed(terms, attention, backward):
         uses = ["out", "lse"] if _has(attention, "want_lse") else ["out"]
     else:
         uses = [name for name in ("out", "lse") if _has(backward, name)]
+        if "d_lse" in (_parameters(backward) or ()):
+            terms.setdefault("d_lse", True)
     terms.setdefault("uses", uses)
     terms.setdefault("weights", "lse" if "lse" in terms["uses"] else "stored")
     return terms
@@ -742,6 +754,8 @@ class Server:
         }
         if op == "attention_backward":
             values.update({name: tensors[name] for name in _OF_BACKWARD if name in tensors})
+            if "d_lse" in (self.known[op] or ()):
+                values.setdefault("d_lse", None)
         else:
             values["want_lse"] = metadata.get("want") == "lse" and not (op == "attention" and self.makes_lse)
             values["out_dtype"] = metadata.get("out_dtype")
@@ -770,7 +784,7 @@ class Server:
             elif name in self.blocks:
                 served = value == 0 or [value] == self.blocks[name]
             elif name in _OF_BACKWARD:
-                served = True
+                served = name != "d_lse"
             elif name == "mask_convention":
                 served = value == "post-scale" or not additive
             else:

@@ -114,7 +114,7 @@ typedef struct attest_result {
   attest_tensor lse; /* [batch, heads, M], f64: log-sum-exp of the scaled, masked scores; data == NULL: not wanted */
 } attest_result;
 
-/* The backward pass: the gradients of a loss by q, k and v, given its gradient by the output. */
+/* The backward pass: the gradients of a loss by q, k and v, given its gradient by the output, and by the log-sum-exp. */
 typedef struct attest_backward_problem {
   uint32_t size;
   uint32_t reserved;             /* 0 */
@@ -122,6 +122,10 @@ typedef struct attest_backward_problem {
   attest_tensor out, lse;        /* what this kernel's own forward call returned for it; absent where the manifest's
                                     "backward"."uses" does not list them */
   attest_tensor d_out;           /* [batch, heads, M, dv], in q's dtype */
+  /* There when size > offsetof(attest_backward_problem, d_lse) */
+  attest_tensor d_lse; /* [batch, heads, M], in q's dtype: the gradient by the log-sum-exp of the scaled, masked scores,
+                          whatever form lse is returned in; absent: 0, and where the manifest's "backward"."d_lse" is
+                          not true */
 } attest_backward_problem;
 
 typedef struct attest_gradients {

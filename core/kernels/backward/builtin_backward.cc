@@ -8,6 +8,7 @@ BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes) {
   terms.dmask = terms.dsink = true;
   terms.uses_out = form.delta == DeltaFrom::out;
   terms.uses_lse = !stored;
+  terms.d_lse = true;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = form.weights;
   terms.delta = form.delta;

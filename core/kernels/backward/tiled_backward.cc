@@ -134,7 +134,7 @@ void TiledBackward<Format>::prepare_row(std::int64_t i) {
     for (std::int64_t j = 0; j < keys_; ++j)
       if (sees(i, j)) sum += std::exp(score(i, j) - most);
   }
-  deltas_[at(i)] = delta(i);
+  deltas_[at(i)] = delta(i) - of_lse(i);
 }
 
 template <class Format>
@@ -147,6 +147,13 @@ typename Format::Real TiledBackward<Format>::delta(std::int64_t i) const {
       if (sees(i, j)) sum += weight(i, j) * of_weight(i, j);
   }
   return sum;
+}
+
+template <class Format>
+typename Format::Real TiledBackward<Format>::of_lse(std::int64_t i) const {
+  const attest_tensor& t = problem_.d_lse;
+  if (t.data == nullptr) return 0;
+  return static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b_, h_, first_query_ + i)));
 }
 
 template <class Format>

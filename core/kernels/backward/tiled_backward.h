@@ -60,9 +60,10 @@ class TiledBackward {
  protected:
   // What is read of a head, all but the rows themselves.
   virtual void load(const HeadRows<Format>& head);
-  // Before the loop: what the weights of row i are taken from, and its D.
+  // Before the loop: what the weights of row i are taken from, and its D, less the gradient by its log-sum-exp.
   virtual void prepare_row(std::int64_t i);
   [[nodiscard]] virtual Real delta(std::int64_t i) const;
+  [[nodiscard]] virtual Real of_lse(std::int64_t i) const;
   // Of row i and key j, which it sees: its weight, the gradient of the weight, what that has above D, and the gradient
   // of its score, unrounded.
   [[nodiscard]] virtual bool sees(std::int64_t i, std::int64_t j) const { return rows_[at(i)].visible[j] != 0; }

@@ -73,7 +73,7 @@ int run_backward(const attest_backward_problem& given, attest_gradients& result,
     return ATTEST_UNSUPPORTED;
   }
   const Index batch = p.q.shape[0], heads = p.q.shape[1], kv_heads = p.k.shape[1];
-  const std::vector<Gradients<T>> all = gradients_of<T>(p, given.d_out);
+  const std::vector<Gradients<T>> all = gradients_of<T>(p, {given.d_out, given.d_lse});
   const auto write = [](const Matrix<T>& page, const attest_tensor& to, Index b, Index h) {
     for (Index i = 0; to.data != nullptr && i < page.rows(); ++i)
       for (Index c = 0; c < page.cols(); ++c) {
@@ -131,6 +131,7 @@ inline void state_backward(Manifest& manifest, DType inner) {
   BackwardTerms& terms = manifest.backward_terms;
   terms.dmask = terms.dsink = true;
   terms.uses_out = terms.uses_lse = false;
+  terms.d_lse = true;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = WeightsFrom::stored, terms.delta = DeltaFrom::weights;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values};

@@ -14,12 +14,13 @@
 #define WITHOUT_THE_CAPS_SLOPE 7
 #define MASK_OF_THE_LAST_HEAD 8
 #define DSINK_NOT_NEGATED 9
+#define IGNORES_D_LSE 10
 
 const char* attest_kernel_manifest(void) {
   return "{\"name\": \"backward\", \"dtypes\": [\"f64\"], \"operations\": [\"attention\", \"attention_backward\"],"
          " \"lse\": true, \"masks\": [\"additive\"], \"causal\": [\"top-left\", \"bottom-right\"], \"grouped_query\": true,"
          " \"fully_masked_row\": \"zero\", \"thread_safe\": true, \"variants\": {\"softcap\": {}, \"sink\": {}},"
-         " \"backward\": {\"masked_row\": \"zero\", \"weights\": \"lse\", \"delta\": \"out\","
+         " \"backward\": {\"masked_row\": \"zero\", \"weights\": \"lse\", \"delta\": \"out\", \"d_lse\": true,"
          " \"gradients\": [\"dq\", \"dk\", \"dv\", \"dmask\", \"dsink\"],"
          " \"claims\": [\"deterministic\"]}}";
 }
@@ -89,6 +90,10 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
   return ATTEST_OK;
 }
 
+static double of_lse(const attest_backward_problem* problem, int64_t b, int64_t h, int64_t i) {
+  return problem->d_lse.data == NULL || WRONG == IGNORES_D_LSE ? 0 : *at(&problem->d_lse, b, h, i, 0);
+}
+
 int attest_kernel_attention_backward(const attest_backward_problem* problem, attest_gradients* g, char* message,
                                      size_t message_size) {
   const attest_problem* p = problem->forward;
@@ -111,7 +116,8 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
         const double* const go = at(&problem->d_out, b, h, i, 0);
         const int64_t n = sees(p, i), kv = h / group;
         const double lse = *at(&problem->lse, b, h, i, 0);
-        const double delta = WRONG == FORGETS_DELTA ? 0 : dot(go, at(&problem->out, b, h, i, 0), dv);
+        const double delta =
+            (WRONG == FORGETS_DELTA ? 0 : dot(go, at(&problem->out, b, h, i, 0), dv)) - of_lse(problem, b, h, i);
         const double scale = WRONG == SCALES_TWICE ? p->scale * p->scale : p->scale;
         for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) = 0;
         if (lse == -INFINITY) continue;
@@ -135,7 +141,8 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
     for (int64_t b = 0; b < p->q.shape[0]; ++b)
       for (int64_t i = 0; i < p->q.shape[2]; ++i) {
         const double lse = *at(&problem->lse, b, h, i, 0);
-        const double delta = dot(at(&problem->d_out, b, h, i, 0), at(&problem->out, b, h, i, 0), dv);
+        const double delta =
+            dot(at(&problem->d_out, b, h, i, 0), at(&problem->out, b, h, i, 0), dv) - of_lse(problem, b, h, i);
         if (lse > -INFINITY) sum += exp(sink_of(p, h) - lse) * delta;
       }
     ((float*)g->dsink.data)[h * g->dsink.stride[0]] = (float)(WRONG == DSINK_NOT_NEGATED ? sum : -sum);

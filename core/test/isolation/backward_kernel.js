@@ -32,14 +32,14 @@ function attention(given) {
 }
 
 function backward(given) {
-  const { q, k, v, scale, dOut, out, lse, wants } = given;
+  const { q, k, v, scale, dOut, out, lse, dLse, wants } = given;
   if (wants.join(' ') !== 'dq dk dv') throw new Error(`wants ${wants}`);
   const zeros = ({ dtype, shape, data }) => Object.assign(Object.create(Object.getPrototypeOf(q)),
     { dtype, shape, data: new Float64Array(data.length) });
   const dq = zeros(q), dk = zeros(k), dv = zeros(v);
   rows(given, (at) => {
     const { b, h, i, kv } = at, go = dOut.row(b, h, i);
-    const delta = mode === 'without-delta' ? 0 : dot(go, out.row(b, h, i));
+    const delta = (mode === 'without-delta' ? 0 : dot(go, out.row(b, h, i))) - (dLse === null ? 0 : dLse.data[at.row]);
     scoresOf(given, at).forEach((score, j) => {
       const weight = Math.exp(score - lse.data[at.row]), ds = scale * weight * (dot(go, v.row(b, kv, j)) - delta);
       dq.row(b, h, i).forEach((_, c, to) => { to[c] += ds * k.row(b, kv, j)[c]; });
@@ -53,5 +53,5 @@ function backward(given) {
 
 serve(attention, {
   name: 'backward', dtypes: ['f64'], masks: [], causal: [], grouped_query: true, limits: { min_keys: 1 },
-  backward: { weights: 'lse', delta: 'out' },
+  backward: { weights: 'lse', delta: 'out', d_lse: true },
 }, { backward });

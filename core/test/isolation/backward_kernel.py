@@ -16,7 +16,7 @@ MANIFEST = {
     "operations": ["attention", "attention_backward"],
     "masks": [],
     "lse": True,
-    "backward": {"weights": "lse", "delta": "out"},
+    "backward": {"weights": "lse", "delta": "out", "d_lse": True},
 }
 
 
@@ -91,13 +91,14 @@ def backward(scale, tensors):
     _, g = rows(tensors["d_out"])
     _, out = rows(tensors["out"])
     lse = tensors["lse"][1]
+    of_lse = tensors["d_lse"][1] if "d_lse" in tensors else [0.0] * len(lse)
     dq = [[0.0] * d for _ in q]
     dk = [[0.0] * d for _ in k]
     dv = [[0.0] * e for _ in v]
     for head in range(b * h):
         keys = (head // h * hk + head % h * hk // h) * n
         for i in range(head * m, head * m + m):
-            delta = dot(g[i], out[i])
+            delta = dot(g[i], out[i]) - of_lse[i]
             for j in range(keys, keys + n):
                 weight = math.exp(scale * dot(q[i], k[j]) - lse[i])
                 score = scale * weight * (dot(g[i], v[j]) - delta)

@@ -31,6 +31,7 @@ Case backward_case(std::int64_t heads, std::int64_t kv_heads, Causal causal, uns
   c[Slot::q] = drawn({2, heads, 3, 4}), c[Slot::k] = drawn({2, kv_heads, 5, 4}),
   c[Slot::v] = drawn({2, kv_heads, 5, 2});
   c[Slot::d_out] = drawn({2, heads, 3, 2});
+  if (seed % 3 == 0) c[Slot::d_lse] = drawn({2, heads, 3});
   return c;
 }
 
@@ -50,7 +51,7 @@ Outcomes outcomes_of(Kernel& kernel, const Case& c) {
   std::array<Tensor, gradient_count> found;
   for (const Gradient gradient : every_gradient)
     found[static_cast<std::size_t>(gradient)] = all.reply.gradients[static_cast<std::size_t>(gradient)].tensor();
-  all.verdicts = judge_gradients(forward, {c[Slot::d_out], {}, answer.out, answer.lse}, found,
+  all.verdicts = judge_gradients(forward, {c[Slot::d_out], c[Slot::d_lse], answer.out, answer.lse}, found,
                                  manifest.arithmetic_for(c), manifest.backward_arithmetic_for(c));
   return all;
 }
@@ -131,6 +132,11 @@ TEST(Backward, WhatIsWrongIsViolated) {
   EXPECT_EQ(violated(outcome("last_head_of_group")), "dkdv");
   EXPECT_EQ(violated(outcome("scales_twice")), "dqdk");
   EXPECT_EQ(violated(outcome("without_the_caps_slope")), "");
+  EXPECT_EQ(violated(outcome("ignores_d_lse")), "");
+  c[Slot::d_lse] = backward_case(4, 2, Causal::none, 9)[Slot::d_lse];
+  EXPECT_EQ(violated(outcome("right")), "");
+  EXPECT_EQ(violated(outcome("ignores_d_lse")), "dqdk");
+  c[Slot::d_lse] = Tensor();
   c.softcap = 2;
   EXPECT_EQ(violated(outcome("right")), "");
   EXPECT_EQ(violated(outcome("without_the_caps_slope")), "dqdk");

@@ -41,11 +41,12 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 
 TEST(BackwardManifest, IsReadAndWritten) {
   const Manifest m = manifest(R"("backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
-      "weights": "lse", "delta": "weights", "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
+      "weights": "lse", "delta": "weights", "d_lse": true, "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
       "group_partials": null, "late_dropout": false}}})");
   EXPECT_FALSE(m.backward_terms.has(Gradient::k));
   EXPECT_FALSE(m.backward_terms.uses_out);
+  EXPECT_TRUE(m.backward_terms.d_lse);
   EXPECT_EQ(m.backward_terms.masked_row, MaskedGradient::nan);
   EXPECT_EQ(m.backward_terms.excluded, (std::vector{Feature::mask, Feature::softcap}));
   const BackwardArithmetic a = arithmetic_of(m, DType::bf16);
@@ -108,6 +109,14 @@ TEST(BackwardManifest, WhatTheForwardCallHasWithoutALogSumExpComesToNone) {
   EXPECT_THAT(why_unsupported(m, c), Says("causal"));
   c[Slot::d_out] = {};
   EXPECT_EQ(why_unsupported(m, c), "");
+}
+
+TEST(BackwardManifest, AGradientByTheLogSumExpComesToThoseThatTakeOne) {
+  Case c = test::one_query(DType::f32, {1}, {1, 2}, {1, 2});
+  c[Slot::d_out] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
+  c[Slot::d_lse] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{1});
+  EXPECT_THAT(why_unsupported(manifest(""), c), Says("backward.d_lse is false"));
+  EXPECT_EQ(why_unsupported(manifest(R"("backward": {"d_lse": true})"), c), "");
 }
 
 // What is excluded of the backward call is not of the forward call, and a mask of dropout that is not given of either.

@@ -60,6 +60,7 @@ struct Form {
   double softcap = 0;
   bool drops = false, sinks = false;
   std::vector<double> kv_lengths{};
+  bool by_lse = false;
 };
 const std::vector<Form> problems{
     {"one key", {.queries = 1, .keys = 1, .dk = 3, .dv = 2}},
@@ -89,6 +90,16 @@ const std::vector<Form> problems{
      false,
      false,
      {40, 17}},
+    {"by lse",
+     {.batch = 2, .heads = 2, .queries = 20, .keys = 9, .dk = 4, .dv = 4, .kv_heads = 1},
+     Causal::bottom_right,
+     false,
+     false,
+     0,
+     false,
+     true,
+     {9, 0},
+     true},
     {"no query", {.queries = 0, .keys = 3, .dk = 2, .dv = 2}},
 };
 
@@ -100,6 +111,7 @@ Case case_of(const Form& f, DType dtype) {
   c.scale = 1.25 / std::sqrt(static_cast<double>(f.sizes.dk));
   c.causal = f.causal;
   c[Slot::d_out] = test::filled(dtype, c.out_shape(), next);
+  if (f.by_lse) c[Slot::d_lse] = test::filled(dtype, {f.sizes.batch, f.sizes.heads, f.sizes.queries}, next);
   const Shape pairs{f.sizes.batch, f.sizes.heads, f.sizes.queries, f.sizes.keys};
   if (f.additive_mask)
     c[Slot::mask] = test::filled(dtype, pairs, [&] { return random() % 4 == 0 ? -infinity : normal(random); });
@@ -117,7 +129,7 @@ Case case_of(const Form& f, DType dtype) {
 
 /// The same numbers in f64.
 Case in_double(Case c) {
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::d_out}) {
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::d_out, Slot::d_lse}) {
     Tensor& t = c[slot];
     if (!t.present() || t.dtype() == DType::boolean) continue;
     Tensor wide(DType::f64, t.shape());
@@ -135,7 +147,7 @@ Gradients gradients_of(Kernel& kernel, const Case& c) {
   Gradients all;
   Reply forward = kernel.run(forward_of(c), c.dtype(), /*want_lse=*/true);
   EXPECT_EQ(forward.status, CallStatus::ok) << forward.message;
-  all.given = {c[Slot::d_out], {}, std::move(forward.out.tensor()), std::move(forward.lse.tensor())};
+  all.given = {c[Slot::d_out], c[Slot::d_lse], std::move(forward.out.tensor()), std::move(forward.lse.tensor())};
   Reply back = kernel.backward(c, {all.given.out, all.given.lse}, c.dtype());
   EXPECT_EQ(back.status, CallStatus::ok) << back.message;
   for (const Gradient one : every_gradient) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "core/problem/case.h"
 #include "core/problem/selection.h"
@@ -45,15 +46,30 @@ TEST(Gradient, HasTheShapeAndTheDtypeOfTheOutput) {
   EXPECT_THAT(refusal([&] { return validate(c), 0; }), Says("d_out is f64"));
 }
 
+TEST(Gradient, ByTheLogSumExpIsReadAsItWasWritten) {
+  Case c = backward_case();
+  c[Slot::d_lse] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{0.25});
+  EXPECT_EQ(decode_case(encode_case(c), "it"), c);
+  EXPECT_FALSE(forward_of(c)[Slot::d_lse].present());
+  c[Slot::d_lse] = Tensor(DType::f32, {1, 1, 2});
+  EXPECT_THAT(refusal([&] { return validate(c), 0; }), Says("d_lse has shape"));
+  c[Slot::d_lse] = Tensor(DType::f64, {1, 1, 1});
+  EXPECT_THAT(refusal([&] { return validate(c), 0; }), Says("d_lse is f64"));
+  c[Slot::d_lse] = Tensor(DType::f32, {1, 1, 1}), c[Slot::d_out] = Tensor();
+  EXPECT_THAT(refusal([&] { return validate(c), 0; }), Says("d_lse without d_out"));
+}
+
 TEST(Gradient, GoesWithItsRows) {
   Case c = test::one_query(DType::f32, {1, 2}, {1, 2, 3, 4}, {5, 6});
   c[Slot::q] = Tensor(DType::f32, {1, 1, 3, 2});
   c[Slot::d_out] = Tensor(DType::f32, c.out_shape());
-  for (std::int64_t i = 0; i < 3; ++i) c[Slot::d_out].set(i, static_cast<double>(i));
+  c[Slot::d_lse] = Tensor(DType::f32, {1, 1, 3});
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (const Slot slot : {Slot::d_out, Slot::d_lse}) c[slot].set(i, static_cast<double>(i));
   Selection some = everything(c);
   some.queries = {2, 0};
   const Case fewer = select(c, some);
-  EXPECT_EQ(fewer[Slot::d_out].to_doubles(), (std::vector<double>{2, 0}));
+  for (const Slot slot : {Slot::d_out, Slot::d_lse}) EXPECT_EQ(fewer[slot].to_doubles(), (std::vector<double>{2, 0}));
 }
 
 }  // namespace

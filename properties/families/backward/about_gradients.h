@@ -18,20 +18,24 @@ namespace attest {
 /// All variants that a backward pass is asked under. With P the weights before any is dropped, A = r keep P those that
 /// values have, y = tanh(t/C) of a cap, dP_ij = r keep_ij g_i v_j and D_i = Sum_j P_ij dP_ij:
 ///   dS_ij = P_ij (dP_ij - D_i), dT_ij = (1 - y_ij^2) dS_ij, dv_j = Sum_i A_ij g_i, and dq_i, dk_j are of dT.
+/// A gradient by the log-sum-exp, gamma_i, makes of each D_i one of D_i - gamma_i.
 inline constexpr std::string_view all_with_gradients =
-    "window chunk lengths packed left_pad sink softcap dropout alibi";
+    "window chunk lengths packed left_pad sink softcap dropout alibi d_lse";
 /// A sink takes its share of a row: its weights do not add up to 1, nor its dS to 0, but to D_i times that share.
 inline constexpr std::string_view without_sink = "window chunk lengths packed left_pad softcap dropout alibi";
+/// Nothing of that.
+inline constexpr std::string_view without_sink_by_lse =
+    "window chunk lengths packed left_pad softcap dropout alibi d_lse";
 /// What is kept of a row's weights, A, does not add up to 1 either.
 inline constexpr std::string_view rows_of_1 = "window chunk lengths packed left_pad softcap alibi";
 /// And of dS with the derivative of a cap in it, dT, nothing is known that a sum of dS says.
 inline constexpr std::string_view sums_of_scores = "window chunk lengths packed left_pad dropout alibi";
 /// Where rows are taken away nothing that counts positions stays as it was.
-inline constexpr std::string_view fewer_rows = "lengths packed left_pad sink softcap dropout";
+inline constexpr std::string_view fewer_rows = "lengths packed left_pad sink softcap dropout d_lse";
 /// Of laws that count rows and keys from the first of a batch entry.
-inline constexpr std::string_view of_entries = "window chunk sink softcap dropout alibi";
+inline constexpr std::string_view of_entries = "window chunk sink softcap dropout alibi d_lse";
 /// Where some are appended, or all change their places, lengths count others.
-inline constexpr std::string_view other_rows = "sink softcap dropout";
+inline constexpr std::string_view other_rows = "sink softcap dropout d_lse";
 
 /// The row with what all of them have. It holds under all variants unless it says otherwise.
 [[nodiscard]] constexpr Property about_gradients(Property row, std::string_view under = all_with_gradients) {
@@ -74,10 +78,17 @@ inline void adding_numbers(Recipe& r) {
   return {std::move(one), std::move(other)};
 }
 
-/// Rows, of a tensor [.., rows, columns], for which the predicate holds, as value(old).
+/// What has a row, or a number, for each query.
+inline constexpr std::array of_queries{Slot::q, Slot::d_out, Slot::d_lse};
+/// A loss's gradients by what a forward pass returns.
+inline constexpr std::array of_answers{Slot::d_out, Slot::d_lse};
+
+/// Rows, of a tensor [batch, heads, rows, columns], for which the predicate holds, as value(old); columns may be
+/// missing. A tensor that is absent stays so.
 template <class Chosen, class Value>
 [[nodiscard]] Tensor with_rows_as(const Tensor& t, Chosen chosen, Value value) {
-  const std::int64_t columns = t.shape()[3], rows = t.shape()[2];
+  if (!t.present()) return t;
+  const std::int64_t columns = t.shape().rank() == 4 ? t.shape()[3] : 1, rows = t.shape()[2];
   return mapped(t, [&](std::int64_t e, double old) { return chosen(e / columns % rows) ? value(old) : old; });
 }
 [[nodiscard]] inline double another(double old) {

@@ -1,5 +1,6 @@
 #include "properties/families/backward/directional_derivative.h"
 
+#include <cmath>
 #include <utility>
 
 #include "core/definition/bodies/attention.h"
@@ -68,22 +69,30 @@ double nearest(const Arb& x) {
 }  // namespace
 
 Derivative derivative_of_loss(const Case& c, const Direction& along) {
-  // The definition's functions know no attention over nothing, of which no row counts.
-  if (keys_of(c) == 0) return {};
   const ScalarTraits<Arb>::Call precision;
   const Case forward = forward_of(c);
   const attest_problem problem = forward.problem();
   const Index batch = batch_of(c), heads = heads_of(c);
-  const std::vector<AttentionResult<Moving>> results = grouped_attention(
-      pages_of(c.q(), along[0]), pages_of(c.k(), along[1]), pages_of(c.v(), along[2]), batch, heads, c.k().shape()[1],
-      ScalarTraits<Moving>::from_double(c.scale), masks_without_infinity(problem, along));
+  std::vector<AttentionResult<Moving>> results;
+  // The definition's functions know no attention over nothing.
+  if (keys_of(c) > 0)
+    results = grouped_attention(pages_of(c.q(), along[0]), pages_of(c.k(), along[1]), pages_of(c.v(), along[2]), batch,
+                                heads, c.k().shape()[1], ScalarTraits<Moving>::from_double(c.scale),
+                                masks_without_infinity(problem, along));
   const std::int64_t M = queries_of(c), dv = c.v().shape()[3];
   Arb sum(0.0);
   for (std::int64_t row = 0; row < batch * heads * M; ++row) {
     const std::int64_t page = row / M, i = row % M;
-    if (!sees_a_key(c, page / heads, page % heads, i)) continue;
-    for (std::int64_t e = 0; e < dv; ++e)
-      sum = sum + Arb(c[Slot::d_out][row * dv + e]) * results[static_cast<std::size_t>(page)].out(i, e).slope;
+    if (!sees_a_key(c, page / heads, page % heads, i)) {
+      // Its log-sum-exp is its sink, where it has one.
+      if (const auto h = static_cast<std::size_t>(page % heads);
+          c[Slot::d_lse].present() && !along[4].empty() && std::isfinite(c[Slot::sink][page % heads]))
+        sum = sum + Arb(c[Slot::d_lse][row]) * Arb(along[4][h]);
+      continue;
+    }
+    const AttentionResult<Moving>& result = results[static_cast<std::size_t>(page)];
+    for (std::int64_t e = 0; e < dv; ++e) sum = sum + Arb(c[Slot::d_out][row * dv + e]) * result.out(i, e).slope;
+    if (c[Slot::d_lse].present()) sum = sum + Arb(c[Slot::d_lse][row]) * result.lse(i).slope;
   }
   Derivative d;
   d.value = nearest(sum);

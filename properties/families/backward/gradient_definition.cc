@@ -100,19 +100,18 @@ const Property family[] = {
                      .hypotheses = of_masks,
                      .given = biased_with_gradients,
                      .check = oracle<Gradient::mask>}),
-    about_gradients(
-        {.name = "backward.oracle-dsink",
-         .statement = "dσ_h lies within the bound of the exact −Σ_i p^σ_i D_i over the rows of all entries, "
-                      "p^σ the sink's share",
-         .needs = "attention_backward, sink",
-         .floating_point = "bound",
-         .variant = "sink",
-         .hypotheses = of_sinks,
-         .given = [](Draw& draw) -> Case {
-           return draw.attention().with_later_arguments().with_sinks().with_gradients();
-         },
-         .check = oracle<Gradient::sink>},
-        without_sink),
+    about_gradients({.name = "backward.oracle-dsink",
+                     .statement = "dσ_h lies within the bound of the exact −Σ_i p^σ_i (D_i − γ_i) over the rows of all "
+                                  "entries, p^σ the sink's share",
+                     .needs = "attention_backward, sink",
+                     .floating_point = "bound",
+                     .variant = "sink",
+                     .hypotheses = of_sinks,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().with_later_arguments().with_sinks().with_gradients();
+                     },
+                     .check = oracle<Gradient::sink>},
+                    without_sink_by_lse),
     about_gradients({.name = "backward.given",
                      .statement = "the same at the kernel's own lse and out, whatever they are",
                      .floating_point = "bound",

@@ -21,12 +21,12 @@ double nan_of(double /*old*/) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-// dq_i does not depend on q_j and g_j, j != i: also not where these are NaN.
+// dq_i does not depend on q_j, g_j and gamma_j, j != i: also not where these are NaN.
 Verdict query_locality(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), j = argument(c, "j", M);
   const auto is_j = [&](std::int64_t row) { return row == j; };
   Case other = c;
-  for (const Slot slot : {Slot::q, Slot::d_out}) other[slot] = with_rows_as(c[slot], is_j, nan_of);
+  for (const Slot slot : of_queries) other[slot] = with_rows_as(c[slot], is_j, nan_of);
   other.provenance.non_finite = "yes";
   const Indices rest = all_but(M, j);
   const BackwardRun run(kernel, c), changed(kernel, other);
@@ -46,12 +46,12 @@ Verdict query_additivity(Kernel& kernel, const Case& c) {
   });
 }
 
-// g_i = 0: without query i dK and dV are the same.
+// g_i = 0 and gamma_i = 0: without query i dK and dV are the same.
 Verdict zero_row_deletes(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
   Case silent = c;
-  silent[Slot::d_out] =
-      with_rows_as(c[Slot::d_out], [&](std::int64_t row) { return row == i; }, [](double) { return 0.0; });
+  for (const Slot slot : of_answers)
+    silent[slot] = with_rows_as(c[slot], [&](std::int64_t row) { return row == i; }, [](double) { return 0.0; });
   const BackwardRun run(kernel, silent), without(kernel, without_query(silent, i));
   return each_gradient(run, {Gradient::k, Gradient::v},
                        [&](Gradient of) { return gradients_agree(of, {without.of(of), run.of(of)}, Match::bound); });
@@ -131,7 +131,7 @@ Verdict causal_no_leak(Kernel& kernel, const Case& c) {
   Case other_keys = c, other_rows = c;
   for (const Slot slot : {Slot::k, Slot::v})
     other_keys[slot] = with_rows_as(c[slot], [&](std::int64_t j) { return j >= t; }, another);
-  for (const Slot slot : {Slot::q, Slot::d_out}) other_rows[slot] = with_rows_as(c[slot], is_early, another);
+  for (const Slot slot : of_queries) other_rows[slot] = with_rows_as(c[slot], is_early, another);
   const BackwardRun run(kernel, c), keys(kernel, other_keys), rows(kernel, other_rows);
   return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
     if (of != Gradient::q)
@@ -267,8 +267,8 @@ constexpr auto grouped = std::to_array<Stated>(
 
 const Property family[] = {
     about_gradients({.name = "backward.query-locality",
-                     .statement = "dq_i does not depend on q_j and g_j, j ≠ i",
-                     .floating_point = "bitwise if batch-invariant; NaN in q_j and g_j must not reach dq_i",
+                     .statement = "dq_i does not depend on q_j, g_j and γ_j, j ≠ i",
+                     .floating_point = "bitwise if batch-invariant; NaN in q_j, g_j and γ_j must not reach dq_i",
                      .hypotheses = two_rows,
                      .given = [](Draw& draw) -> Case {
                        return draw.attention().at_least(2, 0).with_later_arguments().with_gradients();
@@ -285,7 +285,7 @@ const Property family[] = {
          .check = query_additivity},
         fewer_rows),
     about_gradients({.name = "backward.zero-row-deletes",
-                     .statement = "g_i = 0: without query i dK and dV are the same",
+                     .statement = "g_i = 0, γ_i = 0: without query i dK and dV are the same",
                      .floating_point = "bound",
                      .hypotheses = parts,
                      .given = [](Draw& draw) -> Case {

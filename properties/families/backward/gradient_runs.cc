@@ -57,6 +57,14 @@ Weighted weighted_keys(const Case& c, std::int64_t column) {
   return *std::move(w);
 }
 
+/// The keys in the dtype of the values.
+Tensor keys_as_values(const Case& c) {
+  Tensor keys(c.v().dtype(), c.k().shape(), c.k().to_doubles());
+  if (!in_a_proof() && keys.to_doubles() != c.k().to_doubles())
+    throw NoAnswer{excused("the dtype of the values does not hold the keys")};
+  return keys;
+}
+
 // dO = e_c in every row: dQ = scale (Attention(Q, K, v_c o K) - o_c o Attention(Q, K, K)), the last one with nothing
 // dropped.
 Verdict covariance(Kernel& kernel, const Case& c) {
@@ -68,7 +76,7 @@ Verdict covariance(Kernel& kernel, const Case& c) {
   const Case forward = forward_of(backward);
   Case of_products = forward, of_keys = forward;
   of_products[Slot::v] = std::move(weighted.keys);
-  of_keys[Slot::v] = Tensor(c.v().dtype(), c.k().shape(), c.k().to_doubles());
+  of_keys[Slot::v] = keys_as_values(c);
   drop_variant(of_keys, dropout_variant.name);
   const BackwardRun run_of_gradients(kernel, backward);
   const Numbers found(run_of_gradients.of(Gradient::q));
@@ -77,6 +85,28 @@ Verdict covariance(Kernel& kernel, const Case& c) {
   for (std::int64_t e = 0; e < found.elements(); ++e) output.push_back(e / dk * dv + column);
   const Numbers own = Numbers(run(kernel, forward)).at(found.shape(), output);
   return gradients_agree(Gradient::q, {found, products.plus(own.times(keys).scaled(-1)).scaled(c.scale)});
+}
+
+// dO = 0: dQ = scale gamma Attention(Q, K, K), with nothing dropped, and dV = 0.
+Verdict lse_only(Kernel& kernel, const Case& c) {
+  const std::int64_t dk = c.k().shape()[3];
+  Case silent = c;
+  silent[Slot::d_out] = mapped(c[Slot::d_out], [](std::int64_t, double) { return 0.0; });
+  Case of_keys = forward_of(c);
+  of_keys[Slot::v] = keys_as_values(c);
+  drop_variant(of_keys, dropout_variant.name);
+  const BackwardRun gradients(kernel, silent);
+  return each_gradient(gradients, {Gradient::q, Gradient::v}, [&](Gradient of) -> Verdict {
+    if (of == Gradient::v) {
+      Zeros zeros;
+      zeros.look_at(gradients.of(of), name_of(of));
+      return zeros.verdict();
+    }
+    const Numbers found(gradients.of(of)), keys(run(kernel, of_keys));
+    std::vector<double> by_lse_alone;
+    for (std::int64_t e = 0; e < found.elements(); ++e) by_lse_alone.push_back(c[Slot::d_lse][e / dk]);
+    return gradients_agree(of, {found, keys.times(Numbers(found.shape(), by_lse_alone)).scaled(c.scale)});
+  });
 }
 
 // g_i = e_i for the first rows, and 0 for what is left of more of them: dv_j is the weights of key j.
@@ -122,7 +152,8 @@ Verdict forward_agrees(Kernel& kernel, const Case& c) {
   return agree({Numbers(gradients.out(kernel)), Numbers(run(kernel, forward_of(c)))});
 }
 
-// <dQ,X> + <dK,Y> + <dV,Z> is the derivative of <dO,O> along X, Y and Z, and so beside a mask and sinks that move.
+// <dQ,X> + <dK,Y> + <dV,Z> is the derivative of <dO,O> + <gamma,lse> along X, Y and Z, and so beside a mask and sinks
+// that move.
 Verdict directional(Kernel& kernel, const Case& c) {
   if (multiplications_of(c) > most_computed_again) return excused("is too large for dual numbers of many digits");
   const BackwardRun run(kernel, c);
@@ -175,7 +206,9 @@ void small(Recipe& r) {
 }
 
 // A cap has a derivative of its own.
-constexpr std::string_view without_cap = "window chunk lengths packed left_pad sink dropout alibi";
+constexpr std::string_view without_cap = "window chunk lengths packed left_pad sink dropout alibi",
+                           without_cap_by_lse = "window chunk lengths packed left_pad sink dropout alibi d_lse";
+constexpr std::array of_a_gradient_by_lse{defining(hypotheses::gradients_by_lse, "it is about them")};
 constexpr Want wants_layouts[] = {
     {"k under other strides",
      "k-strides:token-major k-strides:packed k-strides:padded-rows k-strides:every-other k-strides:column-major"},
@@ -194,23 +227,34 @@ const Property family[] = {
          .given = any_with_gradients,
          .check = covariance},
         without_cap),
+    about_gradients(
+        {.name = "backward.lse-only",
+         .statement = "dO = 0: dq_i = scale·γ_i·Attention(q_i, K, K), with nothing dropped, and dV = 0",
+         .needs = "attention_backward, d_lse",
+         .floating_point = "bound; dV inside the domain: zero bitwise",
+         .backward = Backward::of_lse,
+         .hypotheses = of_a_gradient_by_lse,
+         .given = [](Draw& draw) -> Case { return draw.attention().with_later_arguments().with_gradients_by_lse(); },
+         .check = lse_only},
+        without_cap_by_lse),
     about_gradients({.name = "backward.dv-is-weights",
                      .statement = "g_i = e_i: dv_j holds the weights of key j, read through V = I",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = dv_is_weights}),
-    about_gradients({.name = "backward.directional",
-                     .statement = "⟨dQ,X⟩ + ⟨dK,Y⟩ + ⟨dV,Z⟩ is the derivative of ⟨dO,O⟩ along X, Y and Z, and along "
-                                  "those of a mask and of sinks beside them, by dual numbers through the definition's "
-                                  "forward pass",
-                     .floating_point = "bound",
-                     .hypotheses = of_gradients,
-                     .given = [](Draw& draw) -> Case {
-                       return draw.attention().where(small).with_later_arguments().with_gradients();
-                     },
-                     .check = directional},
-                    of_entries),
+    about_gradients(
+        {.name = "backward.directional",
+         .statement = "⟨dQ,X⟩ + ⟨dK,Y⟩ + ⟨dV,Z⟩ is the derivative of ⟨dO,O⟩ + ⟨γ,lse⟩ along X, Y and Z, and "
+                      "along those of a mask and of sinks beside them, by dual numbers through the "
+                      "definition's forward pass",
+         .floating_point = "bound",
+         .hypotheses = of_gradients,
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().where(small).with_later_arguments().with_gradients();
+         },
+         .check = directional},
+        of_entries),
     about_gradients({.name = "backward.forward-agrees",
                      .statement =
                          "the output of the forward pass that a backward pass is given, which returns lse too, "

@@ -17,30 +17,33 @@
 namespace attest {
 namespace {
 
-/// dO as a sum of two: of each element one part is 0, or both are half of it.
+/// dO and gamma as sums of two: of each element one part is 0, or both are half of it.
 struct TwoLosses {
   Case one, other, sum;
 };
 TwoLosses two_losses(const Case& c) {
   TwoLosses two{c, c, c};
-  Tensor &one = two.one[Slot::d_out], &other = two.other[Slot::d_out];
   Stream stream(seed_argument(c, "parts"));
-  for (std::int64_t e = 0; e < one.elements(); ++e) {
-    const double g = c[Slot::d_out][e];
-    if (in_a_proof()) {
-      other.set(e, any_number(1));
-      two.sum[Slot::d_out].set(e, sum_of(g, other[e]));
-      continue;
+  for (const Slot slot : of_answers) {
+    if (!c[slot].present()) continue;
+    Tensor &one = two.one[slot], &other = two.other[slot];
+    for (std::int64_t e = 0; e < one.elements(); ++e) {
+      const double g = c[slot][e];
+      if (in_a_proof()) {
+        other.set(e, any_number(1));
+        two.sum[slot].set(e, sum_of(g, other[e]));
+        continue;
+      }
+      const std::int64_t how = stream.below(3);
+      one.set(e, how == 0 ? g : how == 1 ? 0 : g / 2);
+      other.set(e, g - one[e]);
+      if (one[e] + other[e] != g) one.set(e, g), other.set(e, 0);
     }
-    const std::int64_t how = stream.below(3);
-    one.set(e, how == 0 ? g : how == 1 ? 0 : g / 2);
-    other.set(e, g - one[e]);
-    if (one[e] + other[e] != g) one.set(e, g), other.set(e, 0);
   }
   return two;
 }
 
-// The gradients of dO_1 + dO_2 are the sums of those of both.
+// The gradients of (dO_1 + dO_2, gamma_1 + gamma_2) are the sums of those of both.
 Verdict linear_in_dout(Kernel& kernel, const Case& c) {
   const TwoLosses two = two_losses(c);
   const BackwardRun one(kernel, two.one), other(kernel, two.other), sum(kernel, two.sum);
@@ -62,6 +65,7 @@ Case scaled(const Case& c, std::initializer_list<std::pair<Slot, int>> powers, d
     Case other = c;
     bool exact = true;
     for (const auto& [slot, power] : powers) {
+      if (!c[slot].present()) continue;
       const double each = power > 0 ? x : inverse_of(x);
       if (in_a_proof()) {
         other[slot] = mapped(c[slot], [&](std::int64_t, double old) { return product_of(old, each); });
@@ -90,10 +94,10 @@ Verdict scale_by(Kernel& kernel, const Case& c, const Case& other, double factor
   });
 }
 
-// dO -> f dO: all gradients times f.
+// dO -> f dO, gamma -> f gamma: all gradients times f.
 Verdict scaling(Kernel& kernel, const Case& c) {
   double factor = drawn_factor(c);
-  const Case other = scaled(c, {{Slot::d_out, 1}}, factor);
+  const Case other = scaled(c, {{Slot::d_out, 1}, {Slot::d_lse, 1}}, factor);
   return scale_by(kernel, c, other, factor, {1, 1, 1, 1, 1});
 }
 
@@ -183,13 +187,13 @@ constexpr auto a_shifted_row = std::to_array<Stated>(
 
 const Property family[] = {
     about_gradients({.name = "backward.linear-in-dout",
-                     .statement = "the gradients of dO₁ + dO₂ are the sums of those of both",
+                     .statement = "the gradients of dO₁ + dO₂ and γ₁ + γ₂ are the sums of those of both",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = linear_in_dout}),
     about_gradients({.name = "backward.scaling",
-                     .statement = "dO → f·dO: every gradient times f",
+                     .statement = "dO → f·dO, γ → f·γ: every gradient times f",
                      .floating_point = "bound; equal values for f = −1 if deterministic",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,

@@ -20,10 +20,16 @@
 namespace attest {
 namespace {
 
-// dO = 0: every gradient is 0.
+double nothing(double /*old*/) {
+  return 0;
+}
+
+// dO = 0 and gamma = 0: every gradient is 0.
 Verdict zero_dout(Kernel& kernel, const Case& c) {
   Case zero = c;
-  zero[Slot::d_out] = Tensor(c.dtype(), c.out_shape());
+  const auto every = [](std::int64_t /*row*/) { return true; };
+  zero[Slot::d_out] = with_rows_as(c[Slot::d_out], every, nothing);
+  zero[Slot::d_lse] = with_rows_as(c[Slot::d_lse], every, nothing);
   const BackwardRun run(kernel, zero);
   Zeros zeros;
   for (const Gradient gradient : every_gradient)
@@ -72,14 +78,8 @@ Case with_empty_row(const Case& c, std::int64_t i) {
   return empty;
 }
 
-/// A tensor [.., M, columns] with value(old) in row i.
-Tensor with_row_as(const Tensor& t, std::int64_t i, const std::function<double(double)>& value) {
-  const std::int64_t columns = t.shape()[3], M = t.shape()[2];
-  return mapped(t, [&](std::int64_t e, double old) { return e / columns % M == i ? value(old) : old; });
-}
-
-// A row that sees no key has no part in dk and dv: they are what they are with g_i = 0 and with another q_i; dq_i is 0,
-// or NaN where the manifest says so.
+// A row that sees no key has no part in dk and dv: they are what they are with g_i = 0, another gamma_i and another
+// q_i; dq_i is 0, or NaN where the manifest says so.
 Verdict masked_row(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
   const Case empty = with_empty_row(c, i);
@@ -103,8 +103,9 @@ Verdict masked_row(Kernel& kernel, const Case& c) {
     return {};
   });
   Case other = empty;
-  other[Slot::d_out] = with_row_as(c[Slot::d_out], i, [](double) { return 0.0; });
-  other[Slot::q] = with_row_as(c.q(), i, [](double old) { return any_number(-old); });
+  const auto is_i = [&](std::int64_t row) { return row == i; };
+  other[Slot::d_out] = with_rows_as(c[Slot::d_out], is_i, nothing);
+  for (const Slot slot : {Slot::q, Slot::d_lse}) other[slot] = with_rows_as(c[slot], is_i, another);
   const BackwardRun without(kernel, other);
   const Match match = match_of_unseen_rows(kernel);
   return worse_of({std::move(own), each_gradient(run, {Gradient::k, Gradient::v}, [&](Gradient of) {
@@ -112,13 +113,15 @@ Verdict masked_row(Kernel& kernel, const Case& c) {
                    })});
 }
 
-// dO in head h alone: dQ and dsigma are 0 but in head h, dk and dv but in the key-value head that h reads.
+// dO and gamma in head h alone: dQ and dsigma are 0 but in head h, dk and dv but in the key-value head that h reads.
 Verdict head_map(Kernel& kernel, const Case& c) {
   const std::int64_t heads = heads_of(c), h = argument(c, "h", heads), kv_heads = c.k().shape()[1];
   Case one = c;
-  const Shape& shape = c[Slot::d_out].shape();
-  one[Slot::d_out] = mapped(
-      c[Slot::d_out], [&](std::int64_t e, double old) { return e / shape[3] / shape[2] % heads == h ? old : 0.0; });
+  for (const Slot slot : of_answers) {
+    if (!c[slot].present()) continue;
+    const std::int64_t page = c[slot].elements() / (batch_of(c) * heads);
+    one[slot] = mapped(c[slot], [&](std::int64_t e, double old) { return e / page % heads == h ? old : 0.0; });
+  }
   const BackwardRun run(kernel, one);
   Zeros zeros;
   for (const Gradient gradient : {Gradient::q, Gradient::k, Gradient::v}) {
@@ -215,7 +218,7 @@ constexpr std::array single{defining(hypotheses::gradients, "it is about them"),
 
 const Property family[] = {
     about_gradients({.name = "backward.zero-dout",
-                     .statement = "dO = 0: every gradient is 0",
+                     .statement = "dO = 0, γ = 0: every gradient is 0",
                      .floating_point = "inside the domain: zero bitwise",
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
@@ -230,7 +233,7 @@ const Property family[] = {
         {.name = "backward.masked-row",
          .statement =
              "a row that sees no key: dq_i is 0, or NaN as the manifest says; dK and dV are what they are with "
-             "g_i = 0 and with another q_i",
+             "g_i = 0, another γ_i and another q_i",
          .floating_point =
              "zero or NaN bitwise; equal values (+0 equals −0) if deterministic and batch-invariant, else "
              "bound",
@@ -239,10 +242,10 @@ const Property family[] = {
            return draw.attention().masked().at_least(1, 1).with_later_arguments().with_gradients();
          },
          .check = masked_row},
-        without_sink),
+        without_sink_by_lse),
     about_gradients({.name = "backward.head-map",
-                     .statement = "dO in head h alone: dQ and dσ are 0 but in head h, dK and dV but in key-value head "
-                                  "⌊h/G⌋",
+                     .statement = "dO and γ in head h alone: dQ and dσ are 0 but in head h, dK and dV but in "
+                                  "key-value head ⌊h/G⌋",
                      .floating_point = "inside the domain: zero bitwise",
                      .hypotheses = of_heads,
                      .given = [](Draw& draw) -> Case {

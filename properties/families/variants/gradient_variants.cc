@@ -538,7 +538,8 @@ const Property of_several_sequences[] = {about_variant(
            .with_gradients();
      },
      .check = sequences_separate},
-    "lengths packed", "attention_backward, lengths or packed", "window chunk left_pad sink softcap dropout alibi")};
+    "lengths packed", "attention_backward, lengths or packed",
+    "window chunk left_pad sink softcap dropout alibi d_lse")};
 
 }  // namespace
 

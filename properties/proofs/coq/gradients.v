@@ -284,30 +284,30 @@ rewrite rowE' mulE [RHS]mxE big1 // => i _.
 by rewrite trE [applied _ _ _ _ i j]mxE w mulr0 mul0r.
 Qed.
 
-(** A row that sees no key: dq_i is 0, and it adds nothing to dK and dV, whatever its q_i and g_i. *)
-Theorem backward_masked_row S sigma kept slope Q Q' K V G G' c i : (forall j, S i j = hidden) ->
-  (forall i', i' != i -> row i' Q = row i' Q' /\ row i' G = row i' G') ->
+(** A row that sees no key: dq_i is 0, and it adds nothing to dK and dV, whatever its q_i, g_i and c_i. *)
+Theorem backward_masked_row S sigma kept slope Q Q' K V G G' c c' i : (forall j, S i j = hidden) ->
+  (forall i', i' != i -> [/\ row i' Q = row i' Q', row i' G = row i' G' & c i' 0 = c' i' 0]) ->
   [/\ row i (dQ scale slope (ds_of S sigma kept V G c) K) = 0,
-      dK scale slope (ds_of S sigma kept V G c) Q = dK scale slope (ds_of S sigma kept V G' c) Q' &
+      dK scale slope (ds_of S sigma kept V G c) Q = dK scale slope (ds_of S sigma kept V G' c') Q' &
       dV e S sigma kept G = dV e S sigma kept G'].
 Proof.
 move=> none same; have w j : shares e S sigma i j = 0 by apply: shares_hidden.
-have z G0 j : ds_of S sigma kept V G0 c i j = 0 by rewrite of_scoresE w mul0r.
+have z G0 c0 j : ds_of S sigma kept V G0 c0 i j = 0 by rewrite of_scoresE w mul0r.
 have g i' d : i' != i -> G i' d = G' i' d.
-  by move=> ne; have [_ /rowP/(_ d)] := same i' ne; rewrite !mxE.
+  by move=> ne; have [_ /rowP/(_ d) + _] := same i' ne; rewrite !mxE.
 have gv i' j : i' != i -> (G *m V^T) i' j = (G' *m V^T) i' j.
   by move=> ne; rewrite !mxE; apply: eq_bigr => d _; rewrite g.
-have ds i' j : ds_of S sigma kept V G c i' j = ds_of S sigma kept V G' c i' j.
+have ds i' j : ds_of S sigma kept V G c i' j = ds_of S sigma kept V G' c' i' j.
   have [->|ne] := eqVneq i' i; first by rewrite !z.
-  rewrite !of_scoresE /delta of_sharesE (gv i' j ne) -of_sharesE; congr (_ * (_ - _ + _)).
-  by apply: eq_bigr => l _; rewrite !of_sharesE gv.
+  rewrite !of_scoresE /delta of_sharesE (gv i' j ne) -of_sharesE; have [_ _ <-] := same i' ne.
+  by congr (_ * (_ - _ + _)); apply: eq_bigr => l _; rewrite !of_sharesE gv.
 split.
 - apply/rowP => d; rewrite rowE' scaleE mulE [RHS]mxE big1 ?mulr0 // => j _.
   by rewrite [of_products _ _ i j]mxE z mulr0 mul0r.
 - congr (_ *: _); apply/matrixP => j d; rewrite !mxE; apply: eq_bigr => i' _.
   rewrite !trE ![of_products _ _ i' j]mxE ds.
   have [->|ne] := eqVneq i' i; first by rewrite z mulr0 !mul0r.
-  by have [/rowP/(_ d)] := same i' ne; rewrite !mxE => ->.
+  by have [/rowP/(_ d) + _ _] := same i' ne; rewrite !mxE => ->.
 apply/matrixP => j d; rewrite !mxE; apply: eq_bigr => i' _; rewrite !trE ![applied _ _ _ _ i' j]mxE.
 by have [->|ne] := eqVneq i' i; rewrite ?w ?mulr0 ?mul0r // g.
 Qed.
@@ -570,6 +570,20 @@ apply/matrixP => i d; rewrite [RHS]mxE scaleE of_products1 mulE; congr (_ * _).
 set o := output e S sigma kept V i k; rewrite /output !mulE mulr_sumr -sumrB; apply: eq_bigr => j _.
 rewrite of_scoresE dp D -/o zeroE addr0 ![applied _ _ _ _ i j]mxE [VK j d]mxE [one i j]mxE mul1r.
 by rewrite mulrBr mulrBl; congr (_ - _); [rewrite mulrA [_ * kept i j]mulrC mulrA | rewrite -mulrA mulrCA].
+Qed.
+
+(** dO = 0: dQ = scale c Att1(Q, K, K), without dropout, and dV = 0. *)
+Theorem backward_lse_only S sigma kept V K c :
+  dQ scale one (of_scores e S sigma kept V 0 c) K =
+    \matrix_(i, d) (scale * (c i 0 * output e S sigma one K i d)) /\
+  dV e S sigma kept (0 : 'M_(M, dv)) = 0.
+Proof.
+split; last by rewrite /dV mulmx0.
+have dp i j : of_shares kept V 0 i j = 0 by rewrite of_sharesE mul0mx zeroE mulr0.
+have D i : delta e S sigma kept V 0 i = 0 by apply: big1 => j _; rewrite dp mulr0.
+apply/matrixP => i d; rewrite [RHS]mxE scaleE of_products1 mulE; congr (_ * _).
+rewrite /output mulE mulr_sumr; apply: eq_bigr => j _.
+by rewrite of_scoresE dp D subr0 add0r [applied _ _ _ _ i j]mxE [one i j]mxE mul1r [_ * c i 0]mulrC mulrA.
 Qed.
 
 (** The same at any scores, far from 0 or near it. *)

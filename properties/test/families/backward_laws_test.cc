@@ -248,6 +248,23 @@ TEST(BackwardLaws, AMaskThatEntriesShareIsJudgedWhereOneOfThemSeesNothing) {
     EXPECT_EQ(check_case(property_named(name), *core, c).outcome, Outcome::held) << name;
 }
 
+// The log-sum-exp of a row that sees no key is its sink, and what a loss gains by it the sink does.
+TEST(BackwardLaws, ARowThatSeesItsSinkAlonePassesTheGradientByItsLogSumExpOn) {
+  Case c = one_column(2, 2, 1);
+  c[Slot::sink] = numbers({1}, {0.5}, DType::f32);
+  c[Slot::d_lse] = numbers({2, 1, 2}, {1, 2, 4, 8});
+  c[Slot::left_pad] = numbers({2}, {1, 0}, DType::i32);
+  const auto core = registered("core:double");
+  const auto dsink = [&] { return core->backward(c, {}, DType::f64).gradients[4].tensor()[0]; };
+  const double share = std::exp(0.5) / (std::exp(0.5) + 1);
+  EXPECT_NEAR(dsink(), 3 + share * 12, 1e-6);
+  EXPECT_EQ(check_case(property_named("backward.oracle-dsink"), *core, c).outcome, Outcome::held);
+  c[Slot::left_pad] = {}, c.causal = Causal::bottom_right;
+  EXPECT_NEAR(dsink(), 5 + share * 10, 1e-6);
+  for (const char* const name : {"backward.oracle-dsink", "backward.directional"})
+    EXPECT_EQ(check_case(property_named(name), *core, c).outcome, Outcome::held) << name;
+}
+
 // Far beyond the cap, where 1 - y^2 is no double, beside values near the end of the range.
 TEST(BackwardLaws, TheFactorOfACapCountsWhatItRoundsItself) {
   Case c = one_column(1, 1, 2);

@@ -53,6 +53,7 @@ struct Shown {
   bool packed = false;                            ///< they stand one after another
   std::int64_t page = 0, append = 0;              ///< keys to a page, and keys that the call appends
   std::vector<double> sinks{};                    ///< of the heads; none: there are none
+  bool by_lse = false;                            ///< a loss has a gradient by the log-sum-exp, too
   double softcap = 0;                             ///< 0: none
   double dropout_p = 0;                           ///< beside `keeps`
   /// Whether row i of head h of batch entry b keeps the weight of key j; none: no weight is dropped.
@@ -515,6 +516,10 @@ const Shown shown[] = {
      .sizes = {.queries = 70, .keys = 4, .dk = 4, .dv = 2},
      .property = "backward.oracle-dsink",
      .sinks = {0}},
+    {.fault = "d-lse-of-the-last-rows-ignored",
+     .sizes = {.queries = 70, .keys = 4, .dk = 4, .dv = 2},
+     .property = "backward.oracle-dq",
+     .by_lse = true},
     {.fault = "dq-of-the-keys-two-tiles-before",
      .sizes = {.queries = 2, .keys = 160, .dk = 4, .dv = 2},
      .property = "backward.oracle-dq"},
@@ -579,6 +584,7 @@ Case case_of(const Shown& one, DType dtype) {
   c.kv_descale_block = one.block;
   c[Slot::k_descale] = of_blocks(one.k_factors), c[Slot::v_descale] = of_blocks(one.v_factors);
   if (one.property.starts_with("backward.")) c[Slot::d_out] = test::filled(dtype, c.out_shape(), next);
+  if (one.by_lse) c[Slot::d_lse] = test::filled(dtype, {one.sizes.batch, one.sizes.heads, one.sizes.queries}, next);
   if (one.page > 0) c = in_pages(c, one.page, /*unused=*/3, /*seed=*/1);
   c.provenance.property = one.property;
   if (!one.arguments.empty()) c.provenance.arguments = one.arguments;

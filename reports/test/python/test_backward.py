@@ -70,7 +70,8 @@ class Kernel:
 
     @numpy.errstate(all="ignore")
     def backward(self, q, k, v, d_out, out, lse, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1,
-                 attention_chunk=0, alignment=None, softcap=0.0, sink=None, keep=None, dropout_p=0.0):  # fmt: skip
+                 attention_chunk=0, alignment=None, softcap=0.0, sink=None, keep=None, dropout_p=0.0,
+                 d_lse=None):  # fmt: skip
         wrong = self.mistake
         scores, slope, unseen = self.scores(q, k, mask, scale, softcap, causal=causal, window_left=window_left,
                                             window_right=window_right, attention_chunk=attention_chunk,
@@ -80,6 +81,8 @@ class Kernel:
         wide_k, wide_v = k.repeat(group, axis=1), v.repeat(group, axis=1)
         weights = numpy.where(unseen, 0, numpy.exp(scores - lse[..., None].astype(q.dtype)))
         delta = 0 if wrong == "no delta" else (d_out * out).sum(axis=3, keepdims=True)
+        if d_lse is not None and wrong != "no d_lse":
+            delta = delta - d_lse[..., None]
         of_weights = (1 if wrong == "no dropout of dP" else factors) * (d_out @ wide_v.swapaxes(2, 3))
         of_biased = numpy.where(unseen, 0, weights * (of_weights - delta))
         ds = of_biased * slope
@@ -167,6 +170,37 @@ def test_gradients_by_masks_and_sinks_hold():
 def test_a_wrong_gradient_by_a_mask_or_a_sink_is_violated(mistake, seen):
     error = Kernel(mistake, of_all=True).failure(manifest=OF_ALL, properties=BY_ARGUMENTS, cases=200)
     assert seen <= violated(error.result)
+
+
+def test_gradients_by_the_log_sum_exp_hold():
+    result = Kernel(of_all=True).checked(manifest=OF_ALL, properties=["backward.lse-only", *ORACLES], cases=100)
+    held = {record["property"]: record["held"] for record in result.records()}
+    assert result.verdict == "held" and held["backward.lse-only"] > 100, held
+    error = Kernel("no d_lse").failure(properties=["backward.lse-only", *ORACLES], cases=100)
+    assert {"backward.lse-only", "backward.oracle-dq", "backward.oracle-dk"} <= violated(error.result)
+    assert "backward.oracle-dv" not in violated(error.result)
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_autograd_has_gradients_by_the_log_sum_exp(connected):
+    torch = pytest.importorskip("torch")
+
+    def attention(q, k, v, scale=1.0, want_lse=False):
+        scores = scale * (q @ k.transpose(-2, -1))
+        out = torch.softmax(scores, -1) @ v
+        lse = torch.logsumexp(scores, -1).double()
+        return (out, lse if connected else lse.detach()) if want_lse else out
+
+    arguments = {"backward": "autograd", "framework": "torch", "dtypes": ["f64", "f32"], "no_large": True, "cases": 60,
+                 "properties": ["backward.lse-only", *ORACLES], "manifest": {"limits": {"min_keys": 1},
+                 "backward": {"d_lse": True}}}  # fmt: skip
+    if connected:
+        result = attest.check(attention, **arguments)
+        held = {record["property"]: record["held"] for record in result.records()}
+        assert result.verdict == "held" and held["backward.lse-only"] > 50, held
+        return
+    with pytest.raises(AssertionError, match="no autograd leads from the log-sum-exp"):
+        attest.check(attention, **arguments)
 
 
 def test_autograd_has_gradients_by_masks_and_sinks():
@@ -286,7 +320,7 @@ def test_the_manifest_is_completed():
 
     full = completed(Kernel().forward, Kernel().backward)
     assert full["operations"] == ["attention", "attention_backward"] and full["lse"] is True
-    assert full["backward"] == {"uses": ["out", "lse"], "weights": "lse"}
+    assert full["backward"] == {"uses": ["out", "lse"], "weights": "lse", "d_lse": True}
     alone = completed(plain, by_itself)
     assert alone["backward"] == {"uses": [], "weights": "stored"}
     # The adapter's own log-sum-exp knows some of the variants.

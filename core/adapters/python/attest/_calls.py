@@ -329,12 +329,13 @@ def adapted_backward(backward, call):
     """A backward pass that has the layout of a function and its names for what a problem has, as one of the contract."""
     as_called, known = _Adapted(call), parameters_of(backward)
     own = [name for name in ("out", "lse") if known is None or name in known]
+    own += ["d_lse"] if "d_lse" in (known or ()) else []
 
-    def called(q, k, v, d_out, out=None, lse=None, **asked):
+    def called(q, k, v, d_out, out=None, lse=None, d_lse=None, **asked):
         inputs, given = as_called.asked(q, k, v, **asked)
-        answers = {"out": None if out is None else as_called.there(out), "lse": None}
-        if lse is not None:
-            answers["lse"] = as_called.arrays.there(lse)
+        answers = {"out": None if out is None else as_called.there(out)}
+        for name, tensor in (("lse", lse), ("d_lse", d_lse)):
+            answers[name] = None if tensor is None else as_called.arrays.there(tensor)
         given.update({name: answers[name] for name in own})
         result = backward(*inputs, d_out=as_called.there(d_out), **given)
         like = {"dq": q, "dk": k, "dv": v}

@@ -21,35 +21,42 @@ namespace {
 
 /// What is not as it should be; as it stands here, nothing.
 struct Slip {
-  double delta = 1;                  ///< D times this
-  double weight = 1;                 ///< P times this
-  double of_hidden = 0;              ///< weight of a key that the row does not see
-  bool multiplies_hidden = false;    ///< what a hidden key holds is multiplied by 0
-  bool empty_rows = false;           ///< a row that sees no key sees all alike
-  bool squared = false;              ///< g |g| in the place of g
-  bool absolute = false;             ///< |g|
-  std::int64_t columns_lost = 0;     ///< so many of the last columns of V and g do not enter dP
-  bool next_heads_query = false;     ///< dK of a head with the query of the next one
-  bool first_head_alone = false;     ///< dK and dV of the first query head of a group
-  bool heads_in_turn = false;        ///< query head h reads key-value head h mod KV
-  bool last_key_lost_in_dq = false;  ///< one key too few
-  bool next_query = false;           ///< dq of the row behind, too
-  bool repeats_once = false;         ///< a query that repeats the one before adds nothing to dK and dV
-  double scale_of_q = 1;             ///< dQ without the scale: scale to the power of 1 - this
-  double scale_of_k = 1;             ///< dK as well
-  double value_in_dv = 0;            ///< dV has a trace of V
-  double by_row = 0;                 ///< rows count a little more the later they are
-  std::int64_t multiple = 1;         ///< columns behind the last multiple of this are left 0
-  bool same_slope = false;           ///< the derivative of a cap is 1
-  bool dropped_in_scores = false;    ///< what is kept of P, in the place of P, in dS, and dP of all
-  bool dropped_is_hidden = false;    ///< no dS of a key whose weight is dropped
-  bool kept_as_it_is = false;        ///< dV of kept weights that are not divided by the share that is kept
-  bool kept_adds_up = false;         ///< dV of kept weights that add up to 1
-  bool mask_before_cap = false;      ///< the gradient by a mask has the derivative of a cap
-  bool mask_of_one = false;          ///< that of the first entry and head that share a mask alone
-  bool mask_unscaled = false;        ///< the same of one that the scale multiplies
-  bool sink_of_first_entry = false;  ///< dsink of the first entry of the batch alone
-  bool sink_before_max = false;      ///< dsink of e^sink over a sum that is relative to the largest score
+  double delta = 1;                   ///< D times this
+  double weight = 1;                  ///< P times this
+  double of_hidden = 0;               ///< weight of a key that the row does not see
+  bool multiplies_hidden = false;     ///< what a hidden key holds is multiplied by 0
+  bool empty_rows = false;            ///< a row that sees no key sees all alike
+  bool squared = false;               ///< g |g| in the place of g
+  bool absolute = false;              ///< |g|
+  std::int64_t columns_lost = 0;      ///< so many of the last columns of V and g do not enter dP
+  bool next_heads_query = false;      ///< dK of a head with the query of the next one
+  bool first_head_alone = false;      ///< dK and dV of the first query head of a group
+  bool heads_in_turn = false;         ///< query head h reads key-value head h mod KV
+  bool last_key_lost_in_dq = false;   ///< one key too few
+  bool next_query = false;            ///< dq of the row behind, too
+  bool repeats_once = false;          ///< a query that repeats the one before adds nothing to dK and dV
+  double scale_of_q = 1;              ///< dQ without the scale: scale to the power of 1 - this
+  double scale_of_k = 1;              ///< dK as well
+  double value_in_dv = 0;             ///< dV has a trace of V
+  double by_row = 0;                  ///< rows count a little more the later they are
+  std::int64_t multiple = 1;          ///< columns behind the last multiple of this are left 0
+  bool same_slope = false;            ///< the derivative of a cap is 1
+  bool dropped_in_scores = false;     ///< what is kept of P, in the place of P, in dS, and dP of all
+  bool dropped_is_hidden = false;     ///< no dS of a key whose weight is dropped
+  bool kept_as_it_is = false;         ///< dV of kept weights that are not divided by the share that is kept
+  bool kept_adds_up = false;          ///< dV of kept weights that add up to 1
+  bool mask_before_cap = false;       ///< the gradient by a mask has the derivative of a cap
+  bool mask_of_one = false;           ///< that of the first entry and head that share a mask alone
+  bool mask_unscaled = false;         ///< the same of one that the scale multiplies
+  bool sink_of_first_entry = false;   ///< dsink of the first entry of the batch alone
+  bool sink_before_max = false;       ///< dsink of e^sink over a sum that is relative to the largest score
+  double by_lse = 1;                  ///< gamma times this
+  bool by_lse_squared = false;        ///< gamma |gamma| in the place of gamma
+  bool by_lse_of_next_head = false;   ///< that of the next head
+  bool by_lse_not_in_sink = false;    ///< dsink of D alone
+  double by_lse_in_dv = 0;            ///< dV has a trace of gamma
+  double by_next_lse = 0;             ///< and gamma of that of the row behind
+  bool by_lse_of_empty_rows = false;  ///< dV has a trace of gamma of rows that see no key
 };
 
 class PlainPass {
@@ -81,6 +88,14 @@ class PlainPass {
   [[nodiscard]] double g(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t e) const {
     const double x = c_[Slot::d_out].at(b, h, i, e);
     return slip_.squared ? x * std::fabs(x) : slip_.absolute ? std::fabs(x) : x;
+  }
+  [[nodiscard]] double by_lse(std::int64_t b, std::int64_t h, std::int64_t i) const {
+    const Tensor& t = c_[Slot::d_lse];
+    if (!t.present()) return 0;
+    const std::int64_t heads = heads_of(c_), head = slip_.by_lse_of_next_head ? (h + 1) % heads : h;
+    const std::int64_t rows = queries_of(c_), at = (b * heads + head) * rows + i;
+    const double x = t[at] + (slip_.by_next_lse != 0 && i + 1 < rows ? slip_.by_next_lse * t[at + 1] : 0);
+    return slip_.by_lse * (slip_.by_lse_squared ? x * std::fabs(x) : x);
   }
   [[nodiscard]] std::int64_t kv_of(std::int64_t h) const {
     return slip_.heads_in_turn ? h % c_.k().shape()[1] : kv_head_of(c_, h);
@@ -126,6 +141,8 @@ class PlainPass {
     double most = sink;
     for (const double x : p) most = std::max(most, x);
     const bool empty = most == -infinity;
+    if (empty && slip_.by_lse_of_empty_rows)
+      for (std::int64_t j = 0; j < N; ++j) add(of_v_, b, kv, j, 0, 0.01 * by_lse(b, h, i));
     if (empty && !slip_.empty_rows) return;
     double sum = empty ? 0 : std::exp(sink - most), delta = 0;
     for (double& x : p) sum += x = empty ? 1 : std::exp(x - most);
@@ -143,10 +160,12 @@ class PlainPass {
       delta += p[at] * (slip_.dropped_in_scores ? gain[at] : 1) * dp[at];
     }
     delta *= slip_.delta;
+    const double of_lse = by_lse(b, h, i), of_sink = slip_.by_lse_not_in_sink ? delta : delta - of_lse;
+    delta -= of_lse;
     if (of_sink_.present() && !(slip_.sink_of_first_entry && b > 0)) {
       const double above = slip_.sink_before_max ? 0 : most;
       if (!empty && sink > -infinity)
-        sums_of_sink_[static_cast<std::size_t>(h)] -= slip_.weight * std::exp(sink - above) / sum * delta;
+        sums_of_sink_[static_cast<std::size_t>(h)] -= slip_.weight * std::exp(sink - above) / sum * of_sink;
     }
     double all_kept = 0;
     for (std::size_t at = 0; at < p.size(); ++at) all_kept += gain[at] > 0 ? p[at] : 0;
@@ -172,7 +191,9 @@ class PlainPass {
                                                                : gain[at];
       if (kept == 0) continue;
       for (std::int64_t e = 0; adds && e < dv; ++e)
-        add(of_v_, b, kv, j, e, turn * p[at] * kept * (g(b, h, i, e) + slip_.value_in_dv * c_.v().at(b, kv, j, e)));
+        add(of_v_, b, kv, j, e,
+            turn * p[at] * kept *
+                (g(b, h, i, e) + slip_.value_in_dv * c_.v().at(b, kv, j, e) + slip_.by_lse_in_dv * of_lse));
     }
   }
 
@@ -309,6 +330,14 @@ std::vector<WrongKernel> mistaken_backward_passes() {
           slipped("dmask without the scale", {.mask_unscaled = true}),
           slipped("dsink of the first entry alone", {.sink_of_first_entry = true}),
           slipped("dsink without the maximum", {.sink_before_max = true}),
+          slipped("gradients without that by lse", {.by_lse = 0}),
+          slipped("gradients with that by lse in D", {.by_lse = -1}),
+          slipped("gradients quadratic in that by lse", {.by_lse_squared = true}),
+          slipped("gradients with that by the lse of the next head", {.by_lse_of_next_head = true}),
+          slipped("dsink without the gradient by lse", {.by_lse_not_in_sink = true}),
+          slipped("dv with a trace of the gradient by lse", {.by_lse_in_dv = 0.01}),
+          slipped("gradients with a trace of that by the next row's lse", {.by_next_lse = 0.01}),
+          slipped("dv with a trace of the gradient by an empty row's lse", {.by_lse_of_empty_rows = true}),
           of_the_last_forward_pass(),
           not_repeatable(),
           answered("gradients NaN where exp overflows", without_a_maximum),

@@ -1,4 +1,5 @@
 // Kernels whose forward pass is right, and whose backward pass is not.
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -50,14 +51,14 @@ void set_each(Tensor& t, const std::function<double(std::int64_t e, double old)>
   for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, value(e, t[e]));
 }
 
-/// Rows of d_out that the predicate chooses are 0.
+/// Rows of d_out and d_lse that the predicate chooses are 0.
 void drop_rows(Case& c, const std::function<bool(std::int64_t head, std::int64_t row)>& dropped) {
-  Tensor& d_out = c[Slot::d_out];
-  const std::int64_t columns = d_out.shape()[3], rows = queries_of(c), heads = heads_of(c);
-  set_each(d_out, [&](std::int64_t e, double old) {
-    const std::int64_t row = e / columns;
-    return dropped(row / rows % heads, row % rows) ? 0 : old;
-  });
+  const std::int64_t rows = queries_of(c), heads = heads_of(c), all = batch_of(c) * heads * rows;
+  for (const Slot slot : {Slot::d_out, Slot::d_lse})
+    set_each(c[slot], [&, columns = c[slot].elements() / std::max<std::int64_t>(all, 1)](std::int64_t e, double old) {
+      const std::int64_t row = e / columns;
+      return dropped(row / rows % heads, row % rows) ? 0 : old;
+    });
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ std::int64_t at_axis(const Shape& shape, std::int64_t e, int axis) {
 
 std::vector<WrongKernel> noisy_gradients() {
   std::vector<WrongKernel> all;
-  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::d_out}) all.push_back(looks_at_tensor(slot));
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask, Slot::d_out, Slot::d_lse})
+    all.push_back(looks_at_tensor(slot));
   all.push_back(looks_at_number("scale", [](const Case& c) { return c.scale; }));
   all.push_back(looks_at_number("M", [](const Case& c) { return static_cast<double>(queries_of(c)); }));
   all.push_back(looks_at_number("N", [](const Case& c) { return static_cast<double>(keys_of(c)); }));
