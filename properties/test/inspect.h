@@ -25,8 +25,14 @@ inline std::uint64_t hash_of(const Case& c) {
     for (int byte = 0; byte < 8; ++byte) add(number >> (8 * byte) & 0xff);
   };
   const auto add_integer = [&](std::int64_t number) { add_number(static_cast<std::uint64_t>(number)); };
-  for (const Tensor& tensor : c.tensors) {
-    add_integer(tensor.present());
+  // By name, and without what is neutral: a new argument changes no hash of a case that does not have it.
+  const auto add_name = [&](std::string_view name) {
+    for (const char letter : name) add(static_cast<unsigned char>(letter));
+  };
+  for (const TensorField& field : tensor_fields) {
+    const Tensor& tensor = c[field.slot];
+    if (!tensor.present()) continue;
+    add_name(field.name());
     add_integer(static_cast<std::int64_t>(tensor.dtype()));
     add_integer(tensor.shape().rank());
     for (int axis = 0; axis < 4; ++axis) add_integer(tensor.shape()[axis]);
@@ -34,10 +40,9 @@ inline std::uint64_t hash_of(const Case& c) {
   }
   add_integer(static_cast<std::int64_t>(c.operation));
   add_integer(c.pool), add_integer(c.append);
-  // By name, and without what is neutral: a new argument changes no hash of a case that does not have it.
   for_each_scalar(c.operation, [&](const auto& field) {
     if (c.*field.member == field.neutral) return;
-    for (const char letter : field.name) add(static_cast<unsigned char>(letter));
+    add_name(field.name);
     add_number(std::bit_cast<std::uint64_t>(static_cast<double>(c.*field.member)));
   });
   return hash;

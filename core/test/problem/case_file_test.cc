@@ -317,7 +317,7 @@ TEST(CaseFile, NamesWhatIsWrong) {
             "mine: holds a tensor \"w_q\", which attention does not take; known: \"q\", \"k\", \"v\", \"mask\", "
             "\"q_lengths\", \"kv_lengths\", \"q_starts\", \"kv_starts\", \"left_pad\", \"page_table\", "
             "\"page_table_v\", \"cache_index\", \"k_new\", \"v_new\", \"sink\", \"keep\", \"alibi_slopes\", "
-            "\"q_descale\", \"k_descale\", \"v_descale\", \"d_out\"");
+            "\"q_descale\", \"k_descale\", \"v_descale\", \"d_out\", \"d_lse\"");
   f = small();
   f.tensors[2].second = Tensor(DType::f32, {1, 1, 0, 3});
   EXPECT_EQ(fault_of(write_safetensors(f)),

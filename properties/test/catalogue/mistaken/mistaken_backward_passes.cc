@@ -11,6 +11,7 @@
 
 #include "core/problem/case.h"
 #include "core/problem/score.h"
+#include "core/problem/sequences.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arrange.h"
@@ -137,7 +138,9 @@ class PlainPass {
   void add_row(std::int64_t b, std::int64_t h, std::int64_t i) {
     const std::int64_t N = keys_of(c_), dk = c_.q().shape()[3], dv = c_.v().shape()[3], kv = kv_of(h);
     std::vector<double> slopes, p = scores_of(b, h, i, slopes), dp(p.size(), 0.0), gain(p.size(), 1.0);
-    const double sink = c_[Slot::sink].present() ? c_[Slot::sink][h] : -infinity;
+    // Padding has no sink.
+    const bool sinks = c_[Slot::sink].present() && sequence_at(c_, b, i);
+    const double sink = sinks ? c_[Slot::sink][h] : -infinity;
     double most = sink;
     for (const double x : p) most = std::max(most, x);
     const bool empty = most == -infinity;
