@@ -80,13 +80,13 @@ class FunctionKernel final : public OutsideKernel {
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<FunctionKernel>(id_, manifest_, as_made_, ends_);
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override;
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override;
   [[nodiscard]] std::optional<std::string> late_change() const override { return memory_.changed_since_sealed(); }
 
  private:
   /// One call in guarded memory; what it left lies in memory_ until the next one.
   Reply call(const Case& c, DType output, bool want_lse, GuardedMemory::Fill fill);
-  Reply call_backward(const Case& c, const ForwardAnswers& answers, DType output, GuardedMemory::Fill fill);
+  Reply call_backward(const Case& c, const BackwardCall& call, DType output, GuardedMemory::Fill fill);
   /// `invoked` calls the function in the memory that it lays out, which is begun anew: what became of it.
   template <class Invoked>
   std::pair<CallStatus, std::string> guarded(const Case& c, GuardedMemory::Fill fill, Invoked&& invoked);
@@ -203,8 +203,7 @@ constexpr std::array<attest_tensor attest_gradients::*, gradient_count> members_
     &attest_gradients::dq, &attest_gradients::dk, &attest_gradients::dv, &attest_gradients::dmask,
     &attest_gradients::dsink};
 
-Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers, DType output,
-                                    GuardedMemory::Fill fill) {
+Reply FunctionKernel::call_backward(const Case& c, const BackwardCall& call, DType output, GuardedMemory::Fill fill) {
   auto [status, message] = guarded(c, fill, [&](std::string& said) {
     const Layouts layouts = layouts_of(c);
     attest_problem forward = c.problem();
@@ -216,12 +215,12 @@ Reply FunctionKernel::call_backward(const Case& c, const ForwardAnswers& answers
     problem.d_lse = c[Slot::d_lse].view();
     memory_.input("d_lse", problem.d_lse, layouts[Slot::d_lse]);
     const BackwardTerms& terms = manifest_.backward_terms;
-    if (terms.uses_out) problem.out = answers.out.view(), memory_.input("out", problem.out, MemoryLayout::row_major);
-    if (terms.uses_lse) problem.lse = answers.lse.view(), memory_.input("lse", problem.lse, MemoryLayout::row_major);
+    if (terms.uses_out) problem.out = call.out.view(), memory_.input("out", problem.out, MemoryLayout::row_major);
+    if (terms.uses_lse) problem.lse = call.lse.view(), memory_.input("lse", problem.lse, MemoryLayout::row_major);
     attest_gradients gradients{};
     gradients.size = sizeof gradients;
     for (const Gradient gradient : every_gradient) {
-      if (!terms.returns(gradient, c)) continue;
+      if (!call.asks_for(gradient, terms, c)) continue;
       attest_tensor& view = gradients.*members_of_gradients[static_cast<std::size_t>(gradient)];
       view = output_view(dtype_of(c, gradient, output), c[slot_of(gradient)].shape());
       memory_.output(name_of(gradient), view, MemoryLayout::row_major);
@@ -291,15 +290,15 @@ Reply FunctionKernel::run(const Case& given, std::optional<DType> asked, bool wa
   return reply;
 }
 
-Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DType output) {
-  if (!functions_.backward) return Kernel::backward(c, answers, output);
+Reply FunctionKernel::backward(const Case& c, const BackwardCall& call, DType output) {
+  if (!functions_.backward) return Kernel::backward(c, call, output);
   const auto [first, second] = fills_of(c);
-  Reply reply = call_backward(c, answers, output, first);
+  Reply reply = call_backward(c, call, output, first);
   if (reply.status != CallStatus::ok) return reply;
   int outputs = 0;
   std::vector<Gradient> wanted;
   for (const Gradient gradient : every_gradient) {
-    if (!manifest_.backward_terms.returns(gradient, c)) continue;
+    if (!call.asks_for(gradient, manifest_.backward_terms, c)) continue;
     wanted.push_back(gradient);
     reply.gradients[static_cast<std::size_t>(gradient)] = memory_.copy_of(outputs++);
   }
@@ -309,7 +308,7 @@ Reply FunctionKernel::backward(const Case& c, const ForwardAnswers& answers, DTy
   suspects.reserve(wanted.size());
   for (int which = 0; which < outputs; ++which) suspects.push_back(memory_.untouched(which, most));
   if (std::ranges::all_of(suspects, [](const auto& one) { return one.empty(); })) return reply;
-  if (Reply again = call_backward(c, answers, output, second); again.status != CallStatus::ok) return again;
+  if (Reply again = call_backward(c, call, output, second); again.status != CallStatus::ok) return again;
   for (int which = 0; which < outputs; ++which) {
     const auto at = static_cast<std::size_t>(which);
     const std::vector<std::int64_t> still = memory_.untouched(which, most);

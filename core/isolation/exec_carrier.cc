@@ -141,12 +141,12 @@ Reply read_reply(TensorFile file, const Case& c, DType output, bool want_lse) {
   return reply;
 }
 
-Reply read_gradients(TensorFile file, const Case& c, DType output, const BackwardTerms& terms) {
+Reply read_gradients(TensorFile file, const Case& c, DType output, const Wanted::Backward& backward) {
   Reply reply = read_status(file);
   if (reply.status != CallStatus::ok) return reply;
   for (auto& [name, tensor] : file.tensors) {
     const auto gradient = named<Gradient>(name);
-    if (!gradient || !terms.returns(*gradient, c))
+    if (!gradient || !backward.asks_for(*gradient, c))
       return malformed(fmt::format("the reply holds a tensor named {}, which was not asked for", in_quotes(name)));
     if (std::string wrong = why_wrong(name, tensor, dtype_of(c, *gradient, output), c[slot_of(*gradient)].shape());
         !wrong.empty())
@@ -154,7 +154,7 @@ Reply read_gradients(TensorFile file, const Case& c, DType output, const Backwar
     reply.gradients[static_cast<std::size_t>(*gradient)] = std::move(tensor);
   }
   for (const Gradient gradient : every_gradient)
-    if (terms.returns(gradient, c) && !reply.gradients[static_cast<std::size_t>(gradient)].present())
+    if (backward.asks_for(gradient, c) && !reply.gradients[static_cast<std::size_t>(gradient)].present())
       return malformed(fmt::format("the reply has no tensor named {}, and it was asked for", name_of(gradient)));
   return reply;
 }
@@ -252,10 +252,10 @@ class ExecCarrier final : public Carrier {
     Provenance said = said_in_request(c, output, /*want_lse=*/false);
     std::string& want = said.others["want"];
     for (const Gradient gradient : every_gradient)
-      if (backward.terms.returns(gradient, c)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
+      if (backward.asks_for(gradient, c)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
     std::vector<std::pair<std::string, const Tensor*>> answers;
-    if (backward.terms.uses_out) answers.emplace_back("out", &backward.answers.out);
-    if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.answers.lse);
+    if (backward.terms.uses_out) answers.emplace_back("out", &backward.call.out);
+    if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.call.lse);
     const CasePieces request = pieces_of(c, said, answers);
     if (request.size() > max_frame)
       return {CallStatus::unsupported,
@@ -263,7 +263,7 @@ class ExecCarrier final : public Carrier {
               {},
               {}};
     return exchange(request.joined(), c, /*want_lse=*/false, until,
-                    [&](TensorFile file) { return read_gradients(std::move(file), c, output, backward.terms); });
+                    [&](TensorFile file) { return read_gradients(std::move(file), c, output, backward); });
   }
 
   Exchange exchange_in_turn(const std::string& frame, Clock::time_point until, std::uint64_t most) {

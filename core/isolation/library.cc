@@ -130,10 +130,10 @@ class InProcessKernel final : public ForwardingKernel {
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
     return ForwardingKernel::run(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse);
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
     std::unique_lock<std::mutex> lock;
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
-    return ForwardingKernel::backward(c, answers, output);
+    return ForwardingKernel::backward(c, call, output);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<InProcessKernel>(inner().clone(), finding_, one_at_a_time_);

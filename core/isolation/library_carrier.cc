@@ -71,9 +71,9 @@ class LibraryCarrier final : public Carrier {
     };
     if (backward) {
       request.out.dtype = static_cast<std::int32_t>(wanted.output);
-      put(wanted.backward->answers.out, request.answer_out), put(wanted.backward->answers.lse, request.answer_lse);
+      put(wanted.backward->call.out, request.answer_out), put(wanted.backward->call.lse, request.answer_lse);
       for (const Gradient gradient : every_gradient)
-        if (wanted.backward->terms.returns(gradient, c))
+        if (wanted.backward->asks_for(gradient, c))
           request.gradients[static_cast<std::size_t>(gradient)] =
               place(dtype_of(c, gradient, wanted.output), c[slot_of(gradient)].shape(), end);
     } else {
@@ -88,8 +88,8 @@ class LibraryCarrier final : public Carrier {
     };
     for (std::size_t i = 0; i < c.tensors.size(); ++i) copy(c.tensors[i], request.inputs[i]);
     if (backward) {
-      copy(wanted.backward->answers.out, request.answer_out);
-      copy(wanted.backward->answers.lse, request.answer_lse);
+      copy(wanted.backward->call.out, request.answer_out);
+      copy(wanted.backward->call.lse, request.answer_lse);
     }
     Answer answer = ask(request, until);
     Reply reply{answer.status, std::move(answer.text), {}, {}};

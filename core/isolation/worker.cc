@@ -37,8 +37,8 @@ class WorkerKernel final : public Kernel {
     if (reply.status == CallStatus::ok) PaddingRows(manifest_, c).clear(reply);
     return reply;
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    const Wanted::Backward given{answers, manifest_.backward_terms};
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    const Wanted::Backward given{call, manifest_.backward_terms};
     return worker_->call(c, {.output = output, .backward = &given});
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {

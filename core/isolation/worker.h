@@ -19,10 +19,11 @@ namespace attest::process {
 
 /// What a call is for.
 struct Wanted {
-  /// Of a backward pass: what it is given, and which gradients it returns.
+  /// Of a backward pass: with what, and what the kernel has.
   struct Backward {
-    const ForwardAnswers& answers;
+    const BackwardCall& call;
     const BackwardTerms& terms;
+    [[nodiscard]] bool asks_for(Gradient gradient, const Problem& c) const { return call.asks_for(gradient, terms, c); }
   };
   DType output;
   bool lse = false;

@@ -67,6 +67,13 @@ Tensor taken(const SharedTensor& from, const std::byte* memory) {
   return tensor;
 }
 
+/// What is wanted has a place.
+BackwardCall backward_call(const SharedRequest& request, const std::byte* memory) {
+  BackwardCall call{taken(request.answer_out, memory), taken(request.answer_lse, memory)};
+  for (std::size_t i = 0; i < call.wanted.size(); ++i) call.wanted[i] = request.gradients[i].dtype >= 0;
+  return call;
+}
+
 /// The case a request describes, copied out of the shared memory.
 Case case_of(const SharedRequest& request, const std::byte* memory) {
   Case c;
@@ -142,10 +149,8 @@ Farewell serve(Kernel& kernel, const Library& library, bool enclosed) {
       const Case c = case_of(request, memory.data());
       enter(Stage::call);
       const auto output = static_cast<DType>(request.out.dtype);
-      reply = request.backward != 0
-                  ? kernel.backward(
-                        c, {taken(request.answer_out, memory.data()), taken(request.answer_lse, memory.data())}, output)
-                  : kernel.run(c, output, want_lse);
+      reply = request.backward != 0 ? kernel.backward(c, backward_call(request, memory.data()), output)
+                                    : kernel.run(c, output, want_lse);
       enter(Stage::between_calls);
     } catch (const std::bad_alloc&) {
       reply = {CallStatus::failed, "out of memory before the call: what earlier calls took is still held", {}, {}};

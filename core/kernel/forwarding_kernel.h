@@ -25,8 +25,8 @@ class ForwardingKernel : public Kernel {
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return inner_->run(c, output, want_lse);
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    return inner_->backward(c, answers, output);
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    return inner_->backward(c, call, output);
   }
   [[nodiscard]] unsigned digits() const override { return inner_->digits(); }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return inner_->clone(); }

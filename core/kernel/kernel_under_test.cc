@@ -8,7 +8,7 @@ Reply Kernel::run(const Case& c) {
   return run(c, c.dtype(), asks_lse(manifest(), c, /*wanted=*/false));
 }
 
-Reply Kernel::backward(const Case& /*c*/, const ForwardAnswers& /*answers*/, DType /*output*/) {
+Reply Kernel::backward(const Case& /*c*/, const BackwardCall& /*call*/, DType /*output*/) {
   return {CallStatus::unsupported, "has no attention_backward entry", {}, {}};
 }
 

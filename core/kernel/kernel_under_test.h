@@ -60,9 +60,15 @@ struct Reply {
   std::array<Values, gradient_count> gradients{};
 };
 
-/// An output and a log-sum-exp that a forward pass returned, [batch, heads, M, dv] and [batch, heads, M] in f64.
-struct ForwardAnswers {
-  Tensor out, lse;
+/// What a backward pass is called with beside its problem.
+struct BackwardCall {
+  Tensor out, lse;                        ///< that its forward pass returned, [batch, heads, M, dv] and
+                                          ///< [batch, heads, M] in f64
+  GradientChoice wanted = all_gradients;  ///< which it is to return, of those that the problem and the kernel have
+
+  [[nodiscard]] bool asks_for(Gradient gradient, const BackwardTerms& terms, const Problem& c) const {
+    return wanted[static_cast<std::size_t>(gradient)] && terms.returns(gradient, c);
+  }
 };
 
 struct Walls;  // isolation/walls/walls.h
@@ -107,7 +113,7 @@ class Kernel {
   /// The backward pass of a valid case that asks for gradients, given what run() answered to its forward pass. In the
   /// case's dtype, or `output`. As run(), it never throws for what the kernel does. `unsupported` of a kernel that has
   /// none.
-  [[nodiscard]] virtual Reply backward(const Case& c, const ForwardAnswers& answers, DType output);
+  [[nodiscard]] virtual Reply backward(const Case& c, const BackwardCall& call, DType output);
   /// Decimal digits of the kernel's own numbers where it computes on a scalar wider than every dtype; else 0.
   [[nodiscard]] virtual unsigned digits() const { return 0; }
   /// Whether it does, at which every case takes its time.

@@ -47,7 +47,7 @@ class CoreOnExpressions final : public Kernel {
   } catch (const UsageError& error) {
     return {CallStatus::rejected, error.what(), {}, {}};
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& /*answers*/, DType /*output*/) override {
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& /*answers*/, DType /*output*/) override {
     std::vector<Matrix<Expression>> of_q, of_k, of_v;
     const attest_problem p = c.problem();
     std::vector<Gradients<Expression>> all =

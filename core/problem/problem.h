@@ -150,6 +150,9 @@ struct Words<Gradient> {
   static constexpr std::array<std::string_view, gradient_count> names{"dq", "dk", "dv", "dmask", "dsink"};
 };
 inline constexpr std::array every_gradient{Gradient::q, Gradient::k, Gradient::v, Gradient::mask, Gradient::sink};
+/// A choice of gradients, by Gradient.
+using GradientChoice = std::array<bool, gradient_count>;
+inline constexpr GradientChoice all_gradients{true, true, true, true, true};
 /// Those that every problem has.
 inline constexpr std::array gradients_by_inputs{Gradient::q, Gradient::k, Gradient::v};
 [[nodiscard]] constexpr Slot slot_of(Gradient gradient) {

@@ -43,8 +43,8 @@ class Wrong final : public ForwardingKernel {
     if (reply.status == CallStatus::ok) each_out([added](double old) { return old + added; })(reply);
     return reply;
   }
-  Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    Reply reply = ForwardingKernel::backward(c, answers, output);
+  Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    Reply reply = ForwardingKernel::backward(c, call, output);
     for (Values& gradient : reply.gradients)
       for (std::int64_t e = 0; e < gradient.elements(); ++e) gradient.set(e, gradient[e] + 100.0 * ++calls_);
     return reply;

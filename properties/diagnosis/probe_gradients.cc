@@ -40,9 +40,9 @@ class GradientProber {
                          answer.status == CallStatus::ok ? "not asked: the forward pass returns no lse"
                                                          : ending_text(answer.status, answer.message),
                          answer.status != CallStatus::unsupported, false);
-    const ForwardAnswers answers{answer.out.tensor(), answer.lse.tensor()};
-    if (ask_right(c, answers)) ask_made(c, answers);
-    ask_twice(c, answers);
+    const BackwardCall call{answer.out.tensor(), answer.lse.tensor()};
+    if (ask_right(c, call)) ask_made(c, call);
+    ask_twice(c, call);
   }
 
  private:
@@ -59,7 +59,7 @@ class GradientProber {
   }
 
   /// The names of those gradients that are not what the formulas give there, made in that way.
-  [[nodiscard]] std::vector<std::string> wrong(const Case& c, const ForwardAnswers& answers, const Reply& found,
+  [[nodiscard]] std::vector<std::string> wrong(const Case& c, const BackwardCall& call, const Reply& found,
                                                GradientsAt at, std::optional<Made> made) const {
     BackwardArithmetic arithmetic = probe_.manifest().backward_arithmetic_for(c);
     if (made) arithmetic.weights_from = made->weights, arithmetic.delta = made->delta;
@@ -69,7 +69,7 @@ class GradientProber {
         gradients[static_cast<std::size_t>(one)] = found.gradients[static_cast<std::size_t>(one)].tensor();
     GradientOptions options;
     options.at = at;
-    const auto verdicts = judge_gradients(forward_of(c), {c[Slot::d_out], {}, answers.out, answers.lse}, gradients,
+    const auto verdicts = judge_gradients(forward_of(c), {c[Slot::d_out], {}, call.out, call.lse}, gradients,
                                           probe_.manifest().arithmetic_for(c), arithmetic, options);
     std::vector<std::string> names;
     for (const Gradient one : every_gradient)
@@ -78,29 +78,29 @@ class GradientProber {
     return names;
   }
 
-  bool ask_right(const Case& c, const ForwardAnswers& answers) {
-    const Reply found = probe_.kernel().backward(c, answers, probe_.dtype());
+  bool ask_right(const Case& c, const BackwardCall& call) {
+    const Reply found = probe_.kernel().backward(c, call, probe_.dtype());
     if (found.status != CallStatus::ok) {
       probe_.note("gradients", "yes", ending_text(found.status, found.message), found.status != CallStatus::unsupported,
                   false);
       return false;
     }
-    const std::vector<std::string> names = wrong(c, answers, found, GradientsAt::definition, std::nullopt);
+    const std::vector<std::string> names = wrong(c, call, found, GradientsAt::definition, std::nullopt);
     probe_.note("gradients", "yes", names.empty() ? "yes" : fmt::format("wrong: {}", fmt::join(names, ", ")),
                 !names.empty(), false);
     return names.empty();
   }
 
   /// At an output twice as large and weights half as large as they are.
-  void ask_made(const Case& c, const ForwardAnswers& answers) {
-    ForwardAnswers others = answers;
-    for (std::int64_t e = 0; e < others.out.elements(); ++e) others.out.set(e, 2 * answers.out[e]);
-    for (std::int64_t e = 0; e < others.lse.elements(); ++e) others.lse.set(e, answers.lse[e] + std::numbers::ln2);
+  void ask_made(const Case& c, const BackwardCall& call) {
+    BackwardCall others = call;
+    for (std::int64_t e = 0; e < others.out.elements(); ++e) others.out.set(e, 2 * call.out[e]);
+    for (std::int64_t e = 0; e < others.lse.elements(); ++e) others.lse.set(e, call.lse[e] + std::numbers::ln2);
     const Reply found = probe_.kernel().backward(c, others, probe_.dtype());
     std::vector<Made> fitting;
     for (const Made& made : every_way) {
-      ForwardAnswers of = made.weights == WeightsFrom::lse ? others : answers;
-      of.out = made.delta == DeltaFrom::out ? others.out : answers.out;
+      BackwardCall of = made.weights == WeightsFrom::lse ? others : call;
+      of.out = made.delta == DeltaFrom::out ? others.out : call.out;
       if (found.status == CallStatus::ok && wrong(c, of, found, GradientsAt::answers, made).empty())
         fitting.push_back(made);
     }
@@ -122,11 +122,11 @@ class GradientProber {
          [&](const Made& made) { terms().delta = made.delta; });
   }
 
-  void ask_twice(const Case& c, const ForwardAnswers& answers) {
+  void ask_twice(const Case& c, const BackwardCall& call) {
     bool same = true;
-    const Reply first = probe_.kernel().backward(c, answers, probe_.dtype());
+    const Reply first = probe_.kernel().backward(c, call, probe_.dtype());
     for (int round = 1; same && round < probe_rounds; ++round) {
-      const Reply again = probe_.kernel().backward(c, answers, probe_.dtype());
+      const Reply again = probe_.kernel().backward(c, call, probe_.dtype());
       if (first.status != CallStatus::ok || again.status != CallStatus::ok) return;
       for (const Gradient one : every_gradient)
         same = same && again.gradients[static_cast<std::size_t>(one)] == first.gradients[static_cast<std::size_t>(one)];

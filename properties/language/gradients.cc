@@ -70,8 +70,8 @@ struct BackwardRun::Passes {
     options.ignores_dead_values = has_claim(manifest.backward_terms.claims, Claim::ignores_dead_values);
     ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
   }
-  void run_backward(Kernel& kernel) {
-    Reply back = kernel.backward(problem, {given.out, given.lse}, problem.dtype());
+  void run_backward(Kernel& kernel, const GradientChoice& wanted = all_gradients) {
+    Reply back = kernel.backward(problem, {given.out, given.lse, wanted}, problem.dtype());
     if (back.status != CallStatus::ok) throw_without_output(kernel.manifest(), problem, back.status, back.message);
     gradients = std::move(back.gradients);
   }
@@ -112,9 +112,13 @@ BackwardRun::BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse) 
 }
 
 BackwardRun BackwardRun::again(Kernel& kernel) const {
+  return asked_for(kernel, all_gradients);
+}
+
+BackwardRun BackwardRun::asked_for(Kernel& kernel, const GradientChoice& some) const {
   BackwardRun other = *this;
   other.passes_ = std::make_shared<Passes>(*passes_);
-  other.passes_->run_backward(kernel);
+  other.passes_->run_backward(kernel, some);
   return other;
 }
 

@@ -26,6 +26,8 @@ class BackwardRun {
   BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse);
   /// The backward pass once more, on the same answers.
   [[nodiscard]] BackwardRun again(Kernel& kernel) const;
+  /// So, and asked for some of the gradients alone.
+  [[nodiscard]] BackwardRun asked_for(Kernel& kernel, const GradientChoice& some) const;
 
   [[nodiscard]] const Case& problem() const;  ///< with its gradients by the output
   [[nodiscard]] const BackwardInputs& given() const;

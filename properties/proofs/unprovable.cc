@@ -47,6 +47,7 @@ std::string_view why_unprovable(std::string_view property) {
       {"backward.directional", "is about rounding: gradients against a derivative in enclosures"},
       {"backward.forward-agrees", "is about a way of a kernel's own, and the core has one forward pass"},
       {"backward.repeatable", "is about bits: two calls that must give the same ones"},
+      {"backward.subset", "is about what a kernel is asked for, and the core answers with all"},
       {"backward.strides", "is about where a kernel reads its inputs in memory"},
       {"self.parameter-free", "is about printed numbers: the notebook's own"},
       {"position.length-limit", "is about what is refused: more tokens than the table has rows"},

@@ -22,7 +22,7 @@ class WatchedKernel final : public ForwardingKernel {
   /// Told of every call that was answered. Whoever listens hears numbers of a dtype, so these are asked for always.
   using Listener = std::function<void(const Case&, const Tensor& out)>;
   /// Told of every backward pass that was answered, and of what it was given.
-  using GradientListener = std::function<void(const Case&, const ForwardAnswers&, const Reply&)>;
+  using GradientListener = std::function<void(const Case&, const BackwardCall&, const Reply&)>;
   explicit WatchedKernel(
       Kernel& kernel, std::function<bool()> stop = [] { return false; }, Listener listener = {},
       GradientListener gradient_listener = {})
@@ -43,11 +43,11 @@ class WatchedKernel final : public ForwardingKernel {
     return reply;
   }
 
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
     if (stop_()) throw Abandoned();
-    Reply reply = ForwardingKernel::backward(c, answers, output);
+    Reply reply = ForwardingKernel::backward(c, call, output);
     if (reply.status != CallStatus::ok && stop_()) throw Abandoned();
-    if (reply.status == CallStatus::ok && gradient_listener_) gradient_listener_(c, answers, reply);
+    if (reply.status == CallStatus::ok && gradient_listener_) gradient_listener_(c, call, reply);
     return reply;
   }
 

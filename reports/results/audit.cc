@@ -35,7 +35,7 @@ class Audited {
   std::optional<AuditedKernel> run() {
     WatchedKernel watched(
         *kernel_, stop_, [this](const Case& c, const Tensor& out) { hear(c, out); },
-        [this](const Case& c, const ForwardAnswers& answers, const Reply& reply) { hear(c, answers, reply); });
+        [this](const Case& c, const BackwardCall& call, const Reply& reply) { hear(c, call, reply); });
     try {
       for (std::int64_t k = 0;; ++k) {
         for (const Target& target : targets_) {
@@ -90,12 +90,12 @@ class Audited {
     });
   }
   /// The same on a backward pass: the twin has it of the same forward answers.
-  void hear(const Case& c, const ForwardAnswers& answers, const Reply& reply) {
+  void hear(const Case& c, const BackwardCall& call, const Reply& reply) {
     if (!listens_to(c)) return;
     const GradientYardstick yardstick(c);
     if (!yardstick.says_something()) return;
     tell_apart(yardstick.rejecting(reply.gradients), [&]() -> std::optional<RuleSet> {
-      const Reply right = twin_->backward(c, answers, c.dtype());
+      const Reply right = twin_->backward(c, call, c.dtype());
       if (right.status != CallStatus::ok) return std::nullopt;
       return yardstick.rejecting(right.gradients);
     });

@@ -72,7 +72,8 @@ shape, and those of these that it has parameters for:
     mask, scale, causal, mask_convention, window_left, window_right, attention_chunk, alignment
                      as above
 It returns dq, dk and dv (of them those that the manifest's "backward" lists in "gradients"), or a dict of these names, in
-the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. Where "gradients" lists "dmask", or
+the shapes and dtypes of q, k and v; dk and dv are summed over the heads of a group. A function with a parameter wanted is
+told which are asked for, a list of names, and may return a dict of these alone. Where "gradients" lists "dmask", or
 "dsink", it returns that behind these for problems that have an additive mask, or sinks, in the shape and dtype of it and
 summed over axes of length 1; "autograd" has them by a mask and sinks that require gradients, and takes d_lse where the
 manifest's "backward" says "d_lse": True and autograd leads from the lse of the function. "operations", "lse" and, in
@@ -535,14 +536,19 @@ class _Torch:
         def leaves(*tensors):
             return [tensor.detach().requires_grad_() for tensor in tensors]
 
-        def with_leaves(q, k, v, named):
-            """(by gradient, q, k and v first, what it is by; what is passed by name)"""
-            by = dict(zip(("dq", "dk", "dv"), leaves(q, k, v)))
+        def with_leaves(q, k, v, named, wanted=None):
+            """(by gradient, q, k and v first, what it is by; what is passed by name). Who wants some of the gradients alone
+            has made nothing else require them."""
+            by = {"dq": q, "dk": k, "dv": v}
             for gradient, name in _GRADIENTS_BY_NAME.items():
                 tensor = named.get(name)
                 if gradient in gradients and tensor is not None and tensor.dtype != torch.bool:
-                    [by[gradient]] = leaves(tensor)
-                    named = {**named, name: by[gradient]}
+                    by[gradient] = tensor
+            there = [gradient for gradient in by if gradient in gradients]
+            for gradient in by if wanted is None or set(wanted) == set(there) else wanted:
+                [by[gradient]] = leaves(by[gradient])
+                if gradient in _GRADIENTS_BY_NAME:
+                    named = {**named, _GRADIENTS_BY_NAME[gradient]: by[gradient]}
             return by, named
 
         def forward(q, k, v, **named):
@@ -553,8 +559,8 @@ class _Torch:
             result = tuple(x.detach() if isinstance(x, torch.Tensor) else x for x in result)
             return result if len(result) > 1 else result[0]
 
-        def backward(q, k, v, d_out, out=None, lse=None, d_lse=None, **named):
-            by, named = with_leaves(q, k, v, named)
+        def backward(q, k, v, d_out, out=None, lse=None, d_lse=None, wanted=gradients, **named):
+            by, named = with_leaves(q, k, v, named, wanted)
             if d_lse is not None:
                 named = {**named, "want_lse": True}
             again, *others = outputs(list(by.values())[:3], named)
@@ -572,7 +578,7 @@ class _Torch:
             if out is not None and not self.equal(again.detach(), out):
                 raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
             # Of an input on which nothing depends it is None.
-            by = {name: x for name, x in by.items() if name in gradients}
+            by = {name: x for name, x in by.items() if name in wanted}
             found = torch.autograd.grad(list(losses), list(by.values()), list(losses.values()), allow_unused=True)
             return {name: torch.zeros_like(by[name]) if x is None else x for name, x in zip(by, found)}
 
@@ -731,7 +737,7 @@ class Server:
         self.known = {op: _parameters(f) for op, f in self.functions.items() if f}
         if backward == "autograd":
             known = self.known["attention"] = _parameters(attention)
-            self.known["attention_backward"] = None if known is None else {**known, **dict.fromkeys(_OF_BACKWARD)}
+            self.known["attention_backward"] = None if known is None else {**known, **dict.fromkeys((*_OF_BACKWARD, "wanted"))}
         self.makes_lse = backward is not None and not _has(attention, "want_lse")
         self.manifest = manifest
         self.framework = framework
@@ -756,6 +762,8 @@ class Server:
             values.update({name: tensors[name] for name in _OF_BACKWARD if name in tensors})
             if "d_lse" in (self.known[op] or ()):
                 values.setdefault("d_lse", None)
+            if self.by_autograd or "wanted" in (self.known[op] or ()):
+                values["wanted"] = metadata["want"].split()
         else:
             values["want_lse"] = metadata.get("want") == "lse" and not (op == "attention" and self.makes_lse)
             values["out_dtype"] = metadata.get("out_dtype")
@@ -835,7 +843,7 @@ class Server:
             if not self.framework.unchanged(memory):
                 raise RuntimeError(f"the function wrote to its input {name}, or between the elements of it")
         if op == "attention_backward":
-            named_gradients = _gradients(result, metadata["want"].split())
+            named_gradients = _gradients(result, self.gradients_of(tensors), metadata["want"].split())
             return self.reply_checked([(name, header[_GRADIENTS[name]]["dtype"], value) for name, value in named_gradients])
         out, lse, *written = result if isinstance(result, tuple) else (result, None)
         if out is None:
@@ -848,6 +856,12 @@ class Server:
         for name, value in zip(caches, written or [tensors[name] for name in caches]):
             outputs.append((name, header[name]["dtype"], value))
         return self.reply_checked(outputs)
+
+    def gradients_of(self, tensors):
+        """Those of a problem: what the manifest lists, where the problem has what they are by."""
+        listed = self.manifest["backward"].get("gradients", ("dq", "dk", "dv"))
+        by = {name: tensors.get(_GRADIENTS[name]) for name in _GRADIENTS if name in listed}
+        return [name for name, tensor in by.items() if tensor is not None and not str(tensor.dtype).endswith("bool")]
 
     def lse_of(self, metadata, tensors):
         """Of a function that returns none."""
@@ -903,21 +917,22 @@ class Server:
             self.channel.reply({"status": "failed", "message": f"{type(error).__name__}: {error}"})
 
 
-def _gradients(result, wanted):
-    """[(name, gradient)] of what a backward function returned."""
-    due = ", ".join(wanted)
+def _gradients(result, there, wanted):
+    """[(name, gradient)] of what a backward function returned: all that there are, or of these what is wanted alone."""
+    due = ", ".join(there)
     if isinstance(result, dict):
-        if set(result) != set(wanted):
+        if set(result) not in (set(there), set(wanted)):
             raise TypeError(f"the backward function returned {', '.join(map(str, result)) or 'nothing'} where {due} are due")
         return [(name, result[name]) for name in wanted]
     if not isinstance(result, (tuple, list)):
         result = (result,)
-    if len(result) != len(wanted):
+    if len(result) != len(there):
         raise TypeError(f"the backward function returned {len(result)} of what are to be {due}; return these, or a dict of them")
-    for name, value in zip(wanted, result):
-        if value is None:
+    found = dict(zip(there, result))
+    for name in wanted:
+        if found[name] is None:
             raise TypeError(f"the backward function returned None as {name}")
-    return list(zip(wanted, result))
+    return [(name, found[name]) for name in wanted]
 
 
 def refuse_misuse(function, multihead, framework, bf16, device=None, backward=None):

@@ -15,6 +15,7 @@
 #define MASK_OF_THE_LAST_HEAD 8
 #define DSINK_NOT_NEGATED 9
 #define IGNORES_D_LSE 10
+#define DK_NEEDS_DQ 11
 
 const char* attest_kernel_manifest(void) {
   return "{\"name\": \"backward\", \"dtypes\": [\"f64\"], \"operations\": [\"attention\", \"attention_backward\"],"
@@ -105,8 +106,8 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
   for (int64_t b = 0; b < p->k.shape[0]; ++b)
     for (int64_t h = 0; h < p->k.shape[1]; ++h)
       for (int64_t j = 0; j < keys; ++j) {
-        for (int64_t c = 0; WRONG != LEAVES_DK_UNWRITTEN && c < dk; ++c) *at(&g->dk, b, h, j, c) = 0;
-        for (int64_t c = 0; WRONG != ADDS_TO_DV && c < dv; ++c) *at(&g->dv, b, h, j, c) = 0;
+        for (int64_t c = 0; WRONG != LEAVES_DK_UNWRITTEN && g->dk.data != NULL && c < dk; ++c) *at(&g->dk, b, h, j, c) = 0;
+        for (int64_t c = 0; WRONG != ADDS_TO_DV && g->dv.data != NULL && c < dv; ++c) *at(&g->dv, b, h, j, c) = 0;
       }
   for (int64_t e = 0; g->dmask.data != NULL && e < g->dmask.shape[0] * g->dmask.stride[0]; ++e)
     ((double*)g->dmask.data)[e] = 0;
@@ -119,7 +120,7 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
         const double delta =
             (WRONG == FORGETS_DELTA ? 0 : dot(go, at(&problem->out, b, h, i, 0), dv)) - of_lse(problem, b, h, i);
         const double scale = WRONG == SCALES_TWICE ? p->scale * p->scale : p->scale;
-        for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) = 0;
+        for (int64_t c = 0; g->dq.data != NULL && c < dk; ++c) *at(&g->dq, b, h, i, c) = 0;
         if (lse == -INFINITY) continue;
         for (int64_t j = 0; j < n; ++j) {
           const double s = score(p, b, h, i, j), w = exp(biased(p, b, h, i, j) - lse), y = p->softcap > 0 ? s / p->softcap : 0;
@@ -129,10 +130,11 @@ int attest_kernel_attention_backward(const attest_backward_problem* problem, att
             double* const to = at_mask(&g->dmask, b, h, i, j);
             *to = WRONG == MASK_OF_THE_LAST_HEAD ? of_biased : *to + of_biased;
           }
-          for (int64_t c = 0; c < dk; ++c) *at(&g->dq, b, h, i, c) += ds * *at(&p->k, b, kv, j, c);
+          for (int64_t c = 0; g->dq.data != NULL && c < dk; ++c) *at(&g->dq, b, h, i, c) += ds * *at(&p->k, b, kv, j, c);
           if (WRONG == LAST_HEAD_OF_GROUP && h % group != group - 1) continue;
-          for (int64_t c = 0; c < dk; ++c) *at(&g->dk, b, kv, j, c) += ds * *at(&p->q, b, h, i, c);
-          for (int64_t c = 0; c < dv; ++c) *at(&g->dv, b, kv, j, c) += w * go[c];
+          const int without_dk = WRONG == DK_NEEDS_DQ && g->dq.data == NULL;
+          for (int64_t c = 0; g->dk.data != NULL && !without_dk && c < dk; ++c) *at(&g->dk, b, kv, j, c) += ds * *at(&p->q, b, h, i, c);
+          for (int64_t c = 0; g->dv.data != NULL && c < dv; ++c) *at(&g->dv, b, kv, j, c) += w * go[c];
         }
         if (WRONG == WRITES_TO_LSE) *at(&problem->lse, b, h, i, 0) = 0;
       }

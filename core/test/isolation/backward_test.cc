@@ -85,23 +85,49 @@ void expect_right(Kernel& kernel, bool causal) {
   }
 }
 
+/// Asked for one gradient it returns that one, as it does among all.
+void expect_each_alone(Kernel& kernel) {
+  const Case c = backward_case(4, 2, Causal::none, 7);
+  const Reply answer = kernel.run(forward_of(c), c.dtype(), /*want_lse=*/true);
+  ASSERT_EQ(answer.status, CallStatus::ok) << answer.message;
+  const Reply all = kernel.backward(c, {answer.out, answer.lse}, c.dtype());
+  for (const Gradient gradient : gradients_by_inputs) {
+    BackwardCall call{answer.out, answer.lse, {}};
+    call.wanted[static_cast<std::size_t>(gradient)] = true;
+    const Reply alone = kernel.backward(c, call, c.dtype());
+    ASSERT_EQ(alone.status, CallStatus::ok) << alone.message;
+    for (const Gradient one : every_gradient) {
+      const auto at = static_cast<std::size_t>(one);
+      EXPECT_EQ(alone.gradients[at].present(), one == gradient);
+      if (one == gradient) EXPECT_EQ(alone.gradients[at].tensor(), all.gradients[at].tensor()) << name_of(one);
+    }
+  }
+}
+
 TEST(Backward, OfALibraryInAProcess) {
   const auto kernel = open_kernel(backward_library("right"));
   expect_right(*kernel, /*causal=*/true);
   expect_right(*kernel->clone(), /*causal=*/true);
+  expect_each_alone(*kernel);
 }
 TEST(Backward, OfALibraryInThisProcess) {
   KernelOptions options = patient();
   options.in_process = true;
-  expect_right(*open_kernel(backward_library("right"), options), /*causal=*/true);
+  const auto kernel = open_kernel(backward_library("right"), options);
+  expect_right(*kernel, /*causal=*/true);
+  expect_each_alone(*kernel);
 }
 TEST(Backward, OfAProgram) {
-  expect_right(*open_kernel(program("right")), /*causal=*/false);
+  const auto kernel = open_kernel(program("right"));
+  expect_right(*kernel, /*causal=*/false);
+  expect_each_alone(*kernel);
 }
 
 TEST(Backward, OfAFunctionInJavaScript) {
   if (!has_node()) GTEST_SKIP() << "there is no Node.js 18 or later";
-  expect_right(*open_kernel(javascript("right")), /*causal=*/false);
+  const auto kernel = open_kernel(javascript("right"));
+  expect_right(*kernel, /*causal=*/false);
+  expect_each_alone(*kernel);
   const Case c = backward_case(4, 2, Causal::none, 7);
   const Outcomes wrong = outcomes_of(*open_kernel(javascript("without-delta")), c);
   EXPECT_EQ(wrong.verdicts[0].outcome, Outcome::violated);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/problem/fields.h"
 #include "core/problem/memory.h"
@@ -188,6 +189,28 @@ Verdict repeatable(Kernel& kernel, const Case& c) {
   return each_gradient(first, [&](Gradient of) { return about(of, agree({second.of(of), first.of(of)}, match)); });
 }
 
+// Some of the gradients, asked for without the others.
+Verdict subset(Kernel& kernel, const Case& c) {
+  const BackwardRun all(kernel, c);
+  std::vector<Gradient> there;
+  for (const Gradient of : every_gradient)
+    if (all.has(of)) there.push_back(of);
+  if (there.size() < 2) return skipped("has one gradient, of which none can be left out");
+  const std::int64_t parts = (std::int64_t{1} << there.size()) - 2, part = 1 + argument(c, "part", parts);
+  GradientChoice some{};
+  std::vector<Gradient> chosen;
+  for (std::size_t i = 0; i < there.size(); ++i) {
+    if ((part >> i & 1) == 0) continue;
+    some[static_cast<std::size_t>(there[i])] = true, chosen.push_back(there[i]);
+  }
+  const BackwardRun run = all.asked_for(kernel, some);
+  const Match match = gradient_bits_if(kernel, {Claim::deterministic});
+  Verdict worst;
+  for (const Gradient of : chosen)
+    worst = worse_of({std::move(worst), about(of, agree({run.of(of), all.of(of)}, match))});
+  return worst;
+}
+
 // Any strides of the same inputs.
 Verdict any_strides(Kernel& kernel, const Case& c) {
   Case row_major = c;
@@ -269,6 +292,12 @@ const Property family[] = {
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = repeatable}),
+    about_gradients({.name = "backward.subset",
+                     .statement = "some of the gradients, asked for without the others, are the same",
+                     .floating_point = "bitwise if deterministic",
+                     .hypotheses = of_gradients,
+                     .given = any_with_gradients,
+                     .check = subset}),
     about_gradients(
         {.name = "backward.strides",
          .statement = "any strides of the same inputs give the same gradients; memory outside the tensors is "

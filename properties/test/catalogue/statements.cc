@@ -187,9 +187,9 @@ std::string calls(const Property& p) {
           ++made, ++seen[difference(drawn, c)];
           return kernel.run(c, output, want_lse);
         },
-        [&](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
+        [&](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
           ++made, ++seen["backward " + difference(drawn, c)];
-          return kernel.backward(c, answers, output);
+          return kernel.backward(c, call, output);
         });
     const ArgumentsAsked arguments;
     static_cast<void>(check_case(p, spy, drawn));

@@ -21,14 +21,14 @@ class Spoilt : public ForwardingKernel {
  public:
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
   /// What becomes of a backward pass; null: nothing.
-  using BackwardFault = std::function<Reply(Kernel&, const Case&, const ForwardAnswers&, DType)>;
+  using BackwardFault = std::function<Reply(Kernel&, const Case&, const BackwardCall&, DType)>;
   explicit Spoilt(Fault fault, BackwardFault backward = nullptr)
       : ForwardingKernel(registered("core:double")), fault_(std::move(fault)), backward_(std::move(backward)) {}
   Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return fault_(inner(), c, output.value_or(c.dtype()), want_lse);
   }
-  Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    return backward_ ? backward_(inner(), c, answers, output) : inner().backward(c, answers, output);
+  Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    return backward_ ? backward_(inner(), c, call, output) : inner().backward(c, call, output);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_, backward_); }
 

@@ -43,8 +43,8 @@ class Changed : public ForwardingKernel {
  public:
   Changed(Kernel& kernel, std::function<void(Reply&, int)> change)
       : ForwardingKernel(kernel), change_(std::move(change)) {}
-  Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    Reply reply = ForwardingKernel::backward(c, answers, output);
+  Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    Reply reply = ForwardingKernel::backward(c, call, output);
     change_(reply, calls_++);
     return reply;
   }

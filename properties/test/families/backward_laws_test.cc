@@ -38,8 +38,8 @@ class Changed final : public ForwardingKernel {
     if (forward_ && reply.status == CallStatus::ok) forward_(reply);
     return reply;
   }
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    Reply reply = ForwardingKernel::backward(c, answers, output);
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    Reply reply = ForwardingKernel::backward(c, call, output);
     if (backward_ && reply.status == CallStatus::ok) backward_(reply);
     return reply;
   }
@@ -130,11 +130,11 @@ TEST(BackwardLaws, AWrongForwardPassIsNoFaultOfTheBackwardPass) {
 /// builtin:flash with another backward pass.
 class Answering final : public ForwardingKernel {
  public:
-  using Backward = std::function<Reply(Kernel&, const Case&, const ForwardAnswers&, DType)>;
+  using Backward = std::function<Reply(Kernel&, const Case&, const BackwardCall&, DType)>;
   explicit Answering(Backward backward, std::unique_ptr<Kernel> kernel = flash())
       : ForwardingKernel(std::move(kernel)), backward_(std::move(backward)) {}
-  [[nodiscard]] Reply backward(const Case& c, const ForwardAnswers& answers, DType output) override {
-    return backward_(inner(), c, answers, output);
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    return backward_(inner(), c, call, output);
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<Answering>(backward_, inner().clone());
@@ -150,17 +150,17 @@ std::unique_ptr<Kernel> repeatable() {
 }
 
 /// What the kernel's own forward pass returns for the problem.
-ForwardAnswers own_answers(Kernel& kernel, const Case& c, DType output) {
+BackwardCall own_answers(Kernel& kernel, const Case& c, DType output) {
   Reply reply = kernel.run(forward_of(c), output, true);
   return {std::move(reply.out.tensor()), std::move(reply.lse.tensor())};
 }
 
 TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
-  Answering own_output([](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-    return kernel.backward(c, {own_answers(kernel, c, output).out, answers.lse}, output);
+  Answering own_output([](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+    return kernel.backward(c, {own_answers(kernel, c, output).out, call.lse}, output);
   });
-  Answering own_lse([](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-    return kernel.backward(c, {answers.out, own_answers(kernel, c, output).lse}, output);
+  Answering own_lse([](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+    return kernel.backward(c, {call.out, own_answers(kernel, c, output).lse}, output);
   });
   EXPECT_GT(seen_by("backward.dq-dk-need-delta", own_output, DType::f32).violated, 15);
   EXPECT_GT(seen_by("backward.split-keys", own_output, DType::f32).violated, 15);
@@ -168,8 +168,8 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
   // Of the keys' parts each gradient counts, and each part.
   for (const Gradient gradient : gradients_by_inputs) {
     for (const std::int64_t parity : {0, 1}) {
-      Answering wrong([=](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-        Reply reply = kernel.backward(c, answers, output);
+      Answering wrong([=](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+        Reply reply = kernel.backward(c, call, output);
         Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
         for (std::int64_t e = 0; keys_of(c) % 2 == parity && e < t.elements(); ++e) t.set(e, t[e] * 1.1);
         return reply;
@@ -179,10 +179,10 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
   }
   // dV with a last bit that follows from the output.
   Answering last_bit(
-      [](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-        Reply reply = kernel.backward(c, answers, output);
+      [](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+        Reply reply = kernel.backward(c, call, output);
         Tensor& dv = reply.gradients[static_cast<std::size_t>(Gradient::v)].tensor();
-        const auto bytes = answers.out.bytes();
+        const auto bytes = call.out.bytes();
         std::uint64_t parity = 0;
         for (const std::byte byte : bytes) parity = parity * 31 + static_cast<std::uint64_t>(byte);
         const float end =
@@ -198,12 +198,12 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
 // A law of gradients that are not returned says so, and does not count as one that could not be judged.
 TEST(BackwardLaws, AreSkippedWhereTheirGradientsAreNotThere) {
   const auto without = [](std::initializer_list<Gradient> gone) {
-    return Answering([gone = std::vector<Gradient>(gone)](Kernel& kernel, const Case& c, const ForwardAnswers& answers,
-                                                          DType output) {
-      Reply reply = kernel.backward(c, answers, output);
-      for (const Gradient one : gone) reply.gradients[static_cast<std::size_t>(one)] = Values();
-      return reply;
-    });
+    return Answering(
+        [gone = std::vector<Gradient>(gone)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+          Reply reply = kernel.backward(c, call, output);
+          for (const Gradient one : gone) reply.gradients[static_cast<std::size_t>(one)] = Values();
+          return reply;
+        });
   };
   Answering of_v = without({Gradient::q, Gradient::k}), of_q = without({Gradient::k, Gradient::v});
   for (const char* const name : {"backward.span", "backward.gauge", "backward.equal-keys"})

@@ -85,6 +85,7 @@ const std::map<std::string_view, Evidence> others{
     {"backward.directional", Evidence::untreated},
     {"backward.forward-agrees", Evidence::untreated},
     {"backward.repeatable", Evidence::untreated},
+    {"backward.subset", Evidence::untreated},
     {"backward.strides", Evidence::untreated},
     {"multihead.promised", Evidence::untreated},
     {"multihead.returned-weights", Evidence::untreated},

@@ -83,9 +83,9 @@ TEST(Road, TellsOfABackwardPassAndEndsBeforeTheNext) {
   int outputs = 0, gradients = 0;
   WatchedKernel watched(
       *flash, [&] { return stopped; }, [&](const Case&, const Tensor&) { ++outputs; },
-      [&](const Case& c, const ForwardAnswers& answers, const Reply& reply) {
+      [&](const Case& c, const BackwardCall& call, const Reply& reply) {
         EXPECT_TRUE(asks_for_gradients(c));
-        EXPECT_EQ(answers.out.shape(), c.out_shape());
+        EXPECT_EQ(call.out.shape(), c.out_shape());
         EXPECT_EQ(reply.gradients[0].shape(), c.q().shape());
         ++gradients;
       });

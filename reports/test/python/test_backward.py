@@ -450,6 +450,54 @@ def test_a_wrong_backward_pass_within_autograd_is_violated():
     assert "backward.dv-sums-to-do" not in violated(caught.value.result)
 
 
+def test_what_is_not_asked_for_may_be_left_out():
+    seen = set()
+
+    def backward(q, k, v, d_out, out, lse, scale=1.0, wanted=()):
+        seen.add(tuple(wanted))
+        found = dict(zip(("dq", "dk", "dv"), Kernel().backward(q, k, v, d_out, out, lse, scale=scale)))
+        if wanted == ["dk"]:
+            found["dk"] = found["dk"] * 0
+        return {name: found[name] for name in wanted}
+
+    def forward(q, k, v, scale=1.0, want_lse=False):
+        return Kernel().forward(q, k, v, scale=scale, want_lse=want_lse)
+
+    arguments = {**GRADIENTS, "manifest": {"grouped_query": True}, "properties": ["backward.subset", *ORACLES]}
+    with pytest.raises(AssertionError) as caught:
+        attest.check(forward, backward=backward, **arguments)
+    assert violated(caught.value.result) == {"backward.subset"}
+    assert seen == {("dq", "dk", "dv"), ("dq",), ("dk",), ("dv",), ("dq", "dk"), ("dq", "dv"), ("dk", "dv")}
+
+
+def test_autograd_that_needs_all_inputs_to_require_gradients_is_violated():
+    torch = pytest.importorskip("torch")
+
+    class KeysBesideQueries(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, q, k, v, scale):
+            p = torch.softmax(scale * (q @ k.transpose(-2, -1)), -1)
+            ctx.save_for_backward(q, k, v, p)
+            ctx.scale = scale
+            return p @ v
+
+        @staticmethod
+        def backward(ctx, d_out):
+            q, k, v, p = ctx.saved_tensors
+            dp = d_out @ v.transpose(-2, -1)
+            ds = p * (dp - (p * dp).sum(-1, keepdim=True)) * ctx.scale
+            dk = ds.transpose(-2, -1) @ q if ctx.needs_input_grad[0] else torch.zeros_like(k)
+            return ds @ k, dk, p.transpose(-2, -1) @ d_out, None
+
+    def attention(q, k, v, scale=1.0):
+        return KeysBesideQueries.apply(q, k, v, scale)
+
+    arguments = {**AUTOGRAD, "properties": ["backward.subset", *ORACLES]}
+    with pytest.raises(AssertionError) as caught:
+        attest.check(attention, **arguments)
+    assert violated(caught.value.result) == {"backward.subset"}
+
+
 def test_autograd_of_what_answers_otherwise_every_time_is_nothing_to_judge():
     needs("torch")
     calls = []

@@ -329,11 +329,11 @@ def adapted_backward(backward, call):
     """A backward pass that has the layout of a function and its names for what a problem has, as one of the contract."""
     as_called, known = _Adapted(call), parameters_of(backward)
     own = [name for name in ("out", "lse") if known is None or name in known]
-    own += ["d_lse"] if "d_lse" in (known or ()) else []
+    own += [name for name in ("d_lse", "wanted") if name in (known or ())]
 
-    def called(q, k, v, d_out, out=None, lse=None, d_lse=None, **asked):
+    def called(q, k, v, d_out, out=None, lse=None, d_lse=None, wanted=None, **asked):
         inputs, given = as_called.asked(q, k, v, **asked)
-        answers = {"out": None if out is None else as_called.there(out)}
+        answers = {"out": None if out is None else as_called.there(out), "wanted": wanted}
         for name, tensor in (("lse", lse), ("d_lse", d_lse)):
             answers[name] = None if tensor is None else as_called.arrays.there(tensor)
         given.update({name: answers[name] for name in own})

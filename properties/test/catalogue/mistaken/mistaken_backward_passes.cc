@@ -224,7 +224,7 @@ class PlainPass {
 WrongKernel slipped(std::string name, const Slip& slip) {
   return {std::move(name),
           [](Kernel& kernel, const Case& c, DType output, bool want_lse) { return kernel.run(c, output, want_lse); },
-          [slip](Kernel&, const Case& c, const ForwardAnswers&, DType) { return PlainPass(c, slip).reply(); }};
+          [slip](Kernel&, const Case& c, const BackwardCall&, DType) { return PlainPass(c, slip).reply(); }};
 }
 
 /// Of what the newest forward pass was about, which it keeps.
@@ -235,11 +235,11 @@ WrongKernel of_the_last_forward_pass() {
             if (c.operation == Operation::attention) *newest = c.k();
             return kernel.run(c, output, want_lse);
           },
-          [newest](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
+          [newest](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
             Case other = c;
             if (newest->present() && newest->shape() == c.k().shape() && newest->dtype() == c.k().dtype())
               other[Slot::k] = *newest;
-            return kernel.backward(other, answers, output);
+            return kernel.backward(other, call, output);
           }};
 }
 
@@ -248,11 +248,11 @@ WrongKernel not_repeatable() {
   const auto before = std::make_shared<std::array<std::uint64_t, 2>>();
   return {"gradients of a call again another last bit",
           [](Kernel& kernel, const Case& c, DType output, bool want_lse) { return kernel.run(c, output, want_lse); },
-          [before](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-            Reply reply = kernel.backward(c, answers, output);
-            const std::uint64_t call = hash_of_call(c);
-            const bool again = std::ranges::find(*before, call) != before->end();
-            *before = {(*before)[1], again ? 0 : call};
+          [before](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
+            const std::uint64_t hash = hash_of_call(c);
+            const bool again = std::ranges::find(*before, hash) != before->end();
+            *before = {(*before)[1], again ? 0 : hash};
             if (reply.status != CallStatus::ok || !again) return reply;
             for (Values& one : reply.gradients)
               if (one.present())
@@ -264,11 +264,25 @@ WrongKernel not_repeatable() {
 WrongKernel answered(std::string name, std::function<void(const Case&, Reply&)> change) {
   return {std::move(name),
           [](Kernel& kernel, const Case& c, DType output, bool want_lse) { return kernel.run(c, output, want_lse); },
-          [change = std::move(change)](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-            Reply reply = kernel.backward(c, answers, output);
+          [change = std::move(change)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
             if (reply.status == CallStatus::ok) change(c, reply);
             return reply;
           }};
+}
+
+/// Another answer where some of the gradients are not asked for.
+WrongKernel asked_for_some(std::string name, std::function<void(Reply&)> change) {
+  return {std::move(name),
+          [](Kernel& kernel, const Case& c, DType output, bool want_lse) { return kernel.run(c, output, want_lse); },
+          [change = std::move(change)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
+            if (reply.status == CallStatus::ok && call.wanted != all_gradients) change(reply);
+            return reply;
+          }};
+}
+void set_all(Values& values, const std::function<double(double)>& value) {
+  if (values.present()) values = mapped(values.tensor(), [&](std::int64_t, double old) { return value(old); });
 }
 
 /// NaN where exp(score) is no number, as of a kernel that takes no maximum.
@@ -291,8 +305,8 @@ WrongKernel other_output_beside_lse() {
               reply.out = mapped(reply.out, [](std::int64_t, double old) { return old * 1.001; });
             return reply;
           },
-          [](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-            return kernel.backward(c, answers, output);
+          [](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            return kernel.backward(c, call, output);
           }};
 }
 
@@ -341,6 +355,13 @@ std::vector<WrongKernel> mistaken_backward_passes() {
           slipped("dv with a trace of the gradient by lse", {.by_lse_in_dv = 0.01}),
           slipped("gradients with a trace of that by the next row's lse", {.by_next_lse = 0.01}),
           slipped("dv with a trace of the gradient by an empty row's lse", {.by_lse_of_empty_rows = true}),
+          asked_for_some("dk 0 where not all are asked for",
+                         [](Reply& reply) { set_all(reply.gradients[1], [](double) { return 0.0; }); }),
+          asked_for_some("dq and dv another last bit where not all are asked for",
+                         [](Reply& reply) {
+                           for (const std::size_t at : {0, 2})
+                             set_all(reply.gradients[at], [](double old) { return std::nextafter(old, infinity); });
+                         }),
           of_the_last_forward_pass(),
           not_repeatable(),
           answered("gradients NaN where exp overflows", without_a_maximum),

@@ -22,8 +22,8 @@ using Gradients = std::array<Values, gradient_count>;
 /// The right gradients, changed.
 WrongKernel changed(std::string name, std::function<void(Kernel&, const Case&, Gradients&)> change) {
   return {std::move(name), right_forward,
-          [change = std::move(change)](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-            Reply reply = kernel.backward(c, answers, output);
+          [change = std::move(change)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
             if (reply.status == CallStatus::ok) change(kernel, c, reply.gradients);
             return reply;
           }};
@@ -31,10 +31,10 @@ WrongKernel changed(std::string name, std::function<void(Kernel&, const Case&, G
 /// Those of another problem.
 WrongKernel asked(std::string name, std::function<void(Case&)> change) {
   return {std::move(name), right_forward,
-          [change = std::move(change)](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
+          [change = std::move(change)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
             Case other = c;
             change(other);
-            return kernel.backward(other, answers, output);
+            return kernel.backward(other, call, output);
           }};
 }
 

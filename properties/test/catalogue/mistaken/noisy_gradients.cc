@@ -24,8 +24,8 @@ Reply right_forward(Kernel& kernel, const Case& c, DType output, bool want_lse) 
 using Change = std::function<void(const Case&, Gradient, Tensor&)>;
 WrongKernel changed(std::string name, Change change) {
   return {std::move(name), right_forward,
-          [change = std::move(change)](Kernel& kernel, const Case& c, const ForwardAnswers& answers, DType output) {
-            Reply reply = kernel.backward(c, answers, output);
+          [change = std::move(change)](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
             if (reply.status != CallStatus::ok) return reply;
             for (const Gradient gradient : every_gradient)
               if (Values& one = reply.gradients[static_cast<std::size_t>(gradient)]; one.present())
