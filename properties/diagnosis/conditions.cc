@@ -501,6 +501,8 @@ Traits traits_of(const Case& c) {
     for (auto* const traits_of : {traits_of_chunks, traits_of_sinks, traits_of_softcap, traits_of_dropout,
                                   traits_of_alibi, traits_of_descale, traits_of_sequences})
       for (std::string& words : traits_of(c)) add(std::move(words));
+  if (asks_for_gradients(c))
+    add(c[Slot::d_lse].present() ? "a gradient by the log-sum-exp" : "no gradient by the log-sum-exp");
   add(is_inverse_root(c.scale, traits.extents.dk) ? "the scale 1/sqrt(dk)" : "another scale than 1/sqrt(dk)");
   if (c.k().dtype() != c.dtype() || c.v().dtype() != c.dtype()) add("k or v in another format than q");
   if (c.k().dtype() == DType::i8 || c.v().dtype() == DType::i8) add("k or v of whole numbers");
