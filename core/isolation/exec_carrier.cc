@@ -146,12 +146,13 @@ Reply read_gradients(TensorFile file, const Case& c, DType output, const Wanted:
   if (reply.status != CallStatus::ok) return reply;
   for (auto& [name, tensor] : file.tensors) {
     const auto gradient = named<Gradient>(name);
-    if (!gradient || !backward.asks_for(*gradient, c))
+    if (!gradient || !backward.terms.returns(*gradient, c))
       return malformed(fmt::format("the reply holds a tensor named {}, which was not asked for", in_quotes(name)));
     if (std::string wrong = why_wrong(name, tensor, dtype_of(c, *gradient, output), c[slot_of(*gradient)].shape());
         !wrong.empty())
       return malformed(std::move(wrong));
-    reply.gradients[static_cast<std::size_t>(*gradient)] = std::move(tensor);
+    // Who answers with all that there are has answered.
+    if (backward.asks_for(*gradient, c)) reply.gradients[static_cast<std::size_t>(*gradient)] = std::move(tensor);
   }
   for (const Gradient gradient : every_gradient)
     if (backward.asks_for(gradient, c) && !reply.gradients[static_cast<std::size_t>(gradient)].present())

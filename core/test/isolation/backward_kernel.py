@@ -1,6 +1,6 @@
 """A kernel with a backward pass over standard input and output, in f64: backward_kernel.py MODE. No library.
 
-"right" answers with gradients written out; "no-dk" leaves dk out of its reply, and "other-shape" transposes dq.
+"right" answers with gradients written out, "all" with all of them whatever is asked for; "no-dk" leaves dk out of its reply, and "other-shape" transposes dq.
 """
 
 import json
@@ -124,7 +124,7 @@ while True:
     else:
         assert metadata["attest"] == "2", metadata
         all_of_them = backward(scale, tensors)
-        gradients = {name: all_of_them[name] for name in metadata["want"].split()}
+        gradients = {name: all_of_them[name] for name in (all_of_them if mode == "all" else metadata["want"].split())}
         if mode == "no-dk":
             del gradients["dk"]
         if mode == "other-shape":

@@ -121,6 +121,7 @@ TEST(Backward, OfAProgram) {
   const auto kernel = open_kernel(program("right"));
   expect_right(*kernel, /*causal=*/false);
   expect_each_alone(*kernel);
+  expect_each_alone(*open_kernel(program("all")));
 }
 
 TEST(Backward, OfAFunctionInJavaScript) {
