@@ -358,15 +358,15 @@ SharedSums<T> shared_sums(const attest_problem& p, const std::vector<Gradients<T
 
 /// A sequence without keys: the log-sum-exp of each row is its sink.
 template <class T>
-void add_to_sinks_alone(const attest_problem& p, const attest_tensor& by_lse, const Part& part,
+void add_to_sinks_alone(const attest_problem& p, const attest_tensor& of_lse, const Part& part,
                         std::vector<Gradients<T>>& all) {
   const Index heads = p.q.shape[1];
-  if (by_lse.data == nullptr || (p.variants & ATTEST_SINK) == 0) return;
+  if (of_lse.data == nullptr || (p.variants & ATTEST_SINK) == 0) return;
   for (Index h = 0; h < heads; ++h) {
     if (ScalarTraits<T>::is_minus_infinity(load<T>(p.sink, h * p.sink.stride[0]))) continue;
     T& sum = *all[static_cast<std::size_t>(part.entry * heads + h)].sink;
     for (Index i = part.first_query; i < part.first_query + part.queries; ++i)
-      sum = T(sum + load<T>(by_lse, offset_in(by_lse, part.entry, h, i)));
+      sum = T(sum + load<T>(of_lse, offset_in(of_lse, part.entry, h, i)));
   }
 }
 

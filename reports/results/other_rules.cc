@@ -114,7 +114,7 @@ void differentiate(const Case& c, Round round, Member member, std::array<Compare
       seen.clear();
       Real most = sink, sum = 0, delta = 0;
       const Tensor& d_lse = c[Slot::d_lse];
-      const Real by_lse = d_lse.present() ? static_cast<Real>(d_lse[bh * M + i]) : Real{0};
+      const Real of_lse = d_lse.present() ? static_cast<Real>(d_lse[bh * M + i]) : Real{0};
       for (std::int64_t j = 0; j < N; ++j) {
         if (hidden(c, b, h, i, j)) continue;
         seen.push_back(j);
@@ -157,7 +157,7 @@ void differentiate(const Case& c, Round round, Member member, std::array<Compare
       for (const std::int64_t j : seen) {
         const auto at = static_cast<std::size_t>(j);
         Real ds = round(p[at] * (dp[at] - delta));
-        if (by_lse != 0) ds = round(ds + round(by_lse * p[at]));
+        if (of_lse != 0) ds = round(ds + round(of_lse * p[at]));
         if (!dmask.empty()) {
           const std::int64_t page = b % mask[0] * mask[1] + h % mask[1];
           double& x = dmask[static_cast<std::size_t>((page * M + i) * N + j)];
@@ -173,7 +173,7 @@ void differentiate(const Case& c, Round round, Member member, std::array<Compare
       if (!dsink.empty() && sinks) {
         double& x = dsink[static_cast<std::size_t>(h)];
         x = static_cast<double>(
-            round(static_cast<Real>(x) - round(round(std::exp(sink - most) / sum) * (delta - by_lse))));
+            round(static_cast<Real>(x) - round(round(std::exp(sink - most) / sum) * (delta - of_lse))));
       }
       for (std::int64_t e = 0; e < dk; ++e)
         dq[static_cast<std::size_t>((bh * M + i) * dk + e)] =
