@@ -641,7 +641,7 @@ constexpr Hypothesis crossed_page{"crossed-page", "keys that the call appends to
                                   misses_crossed_page};
 constexpr Hypothesis left_pad{"left-pad", "padding before a sequence's keys", misses_left_pad};
 constexpr Hypothesis gradients{"gradients", "gradients by the output", misses_gradients};
-constexpr Hypothesis gradients_by_lse{"gradients by lse", "a gradient by the log-sum-exp", misses_gradients_by_lse};
+constexpr Hypothesis gradients_by_lse{"gradients-by-lse", "a gradient by the log-sum-exp", misses_gradients_by_lse};
 constexpr Hypothesis key_lengths{"key-lengths", "lengths of keys", misses_key_lengths};
 constexpr Hypothesis bottom_right_form{"bottom-right-form", "the bottom-right causal form", misses_bottom_right_form};
 constexpr Hypothesis equal_lengths{"equal-lengths", "M = N", misses_equal_lengths};

@@ -387,7 +387,7 @@ std::vector<PlantedFault> of_rows() {
        .make = {},
        .backward = flash_backward(16)},
       {.name = "d-lse-of-the-first-heads",
-       .classes = "H",
+       .classes = "",
        .wrong = "query heads have the gradient by the log-sum-exp that belongs to the number of their key-value head",
        .stands_for = "",
        .caught_by = "backward.lse-only backward.oracle-dq backward.oracle-dk",
