@@ -359,7 +359,7 @@ std::vector<WrongKernel> mistaken_backward_passes() {
                          [](Reply& reply) { set_all(reply.gradients[1], [](double) { return 0.0; }); }),
           asked_for_some("dq and dv another last bit where not all are asked for",
                          [](Reply& reply) {
-                           for (const std::size_t at : {0, 2})
+                           for (const std::size_t at : {std::size_t{0}, std::size_t{2}})
                              set_all(reply.gradients[at], [](double old) { return std::nextafter(old, infinity); });
                          }),
           of_the_last_forward_pass(),
