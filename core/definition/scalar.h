@@ -35,7 +35,6 @@ namespace attest {
 /// - `enclosure(x)`: the number as a WideInterval (core/scalars/wide.h), exactly or between two close numbers; of an
 ///   interval the interval.
 /// - `rounding()`: how its operations round, a WideRounding (core/scalars/precision.h), at this thread's precision.
-/// - `is_loose(x)`, of intervals: whether an enclosure is too wide for its midpoint to be the answer.
 /// - `Call`, if its precision is chosen as it runs: sets AskedPrecision's. `commutes`: false if a b may not be b a, or
 /// a. NumberTraits (core/scalars/number.h) says all but the name for a class that has std::numeric_limits.
 ///

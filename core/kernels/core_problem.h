@@ -44,19 +44,17 @@ T load(const attest_tensor& t, std::int64_t offset) {
   return input<T>(load_element(t.data, dtype_of(t), offset));
 }
 
-/// An enclosure so loose that its midpoint says nothing of the number in it.
+/// An enclosure so loose that its middle says nothing of the number in it.
 class LooseEnclosure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  LooseEnclosure() : std::runtime_error(std::string(why_loose)) {}
 };
 
-/// Throws LooseEnclosure where an interval is too wide for its midpoint to be an answer: huge scores, whose
-/// exponentials run-time precision cannot hold. Every number of another scalar passes.
+/// Throws LooseEnclosure where an interval's middle is no answer. Every number of another scalar passes.
 template <class T>
 void refuse_loose([[maybe_unused]] const T& x) {
-  if constexpr (requires { ScalarTraits<T>::is_loose(x); }) {
-    if (ScalarTraits<T>::is_loose(x))
-      throw LooseEnclosure("the enclosure of an output is too loose to be rounded to one number");
+  if constexpr (requires { ScalarTraits<T>::enclosure(x); }) {
+    if (ScalarTraits<T>::rounding().unit == 0 && is_loose(ScalarTraits<T>::enclosure(x))) throw LooseEnclosure();
   }
 }
 

@@ -178,17 +178,6 @@ struct ScalarTraits<Arb> {
     return ends;
   }
   [[nodiscard]] static WideRounding rounding() { return {.unit = 0}; }
-  /// Wider than 2^-55 of its midpoint, which then says nothing.
-  [[nodiscard]] static bool is_loose(const Arb& x) {
-    if (x.is_undefined() || mag_is_zero(arb_radref(x.ball())) != 0) return false;
-    // 2^-56 of the midpoint: the radius is half of the width.
-    arf_t allowed;
-    arf_init(allowed);
-    arf_mul_2exp_si(allowed, arb_midref(x.ball()), -56);
-    const bool loose = arf_cmpabs_mag(allowed, arb_radref(x.ball())) < 0;
-    arf_clear(allowed);
-    return loose;
-  }
 
   /// The midpoint, exactly.
   [[nodiscard]] static Mpfr middle(const Arb& x) {

@@ -53,15 +53,6 @@ struct ScalarTraits<Interval> {
     return {Wide(&x.backend().data()->left), Wide(&x.backend().data()->right)};
   }
   [[nodiscard]] static WideRounding rounding() { return {.unit = 0}; }
-  /// Wider than 2^-55 of its largest number: its midpoint says nothing. One without endpoints is NaN, and is not.
-  [[nodiscard]] static bool is_loose(const Interval& x) {
-    mpfr_srcptr left = &x.backend().data()->left, right = &x.backend().data()->right;
-    if (mpfr_nan_p(left) != 0 || mpfr_nan_p(right) != 0 || mpfr_equal_p(left, right) != 0) return false;
-    Mpfr width, largest;
-    mpfi_diam_abs(width.backend().data(), x.backend().data());
-    mpfi_mag(largest.backend().data(), x.backend().data());
-    return !isfinite(width) || width > ldexp(largest, -55);
-  }
 
   /// The midpoint, rounded to the interval's precision.
   [[nodiscard]] static Mpfr middle(const Interval& x) {

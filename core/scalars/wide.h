@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "core/scalars/precision.h"
 
@@ -119,6 +120,14 @@ struct WideInterval {
 }
 [[nodiscard]] inline bool is_nan(const WideInterval& x) {
   return isnan(x.lower) || isnan(x.upper);
+}
+inline constexpr std::string_view why_loose = "the enclosure of an output is too loose to be rounded to one number";
+/// Wider than 2^-55 of its largest number: its middle says nothing of the number in it. An undefined one is not. Huge
+/// scores make such ones, whose exponentials no run-time precision holds.
+[[nodiscard]] inline bool is_loose(const WideInterval& x) {
+  if (is_nan(x) || x.lower == x.upper) return false;
+  const Wide width = x.upper - x.lower, below = abs(x.lower), above = abs(x.upper);
+  return !isfinite(width) || width > ldexp(below < above ? above : below, -55);
 }
 
 }  // namespace attest

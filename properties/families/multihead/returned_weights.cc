@@ -57,6 +57,9 @@ class Returned final : public Kernel {
     Indices origins = all_of(c.out_shape().elements());
     for (std::int64_t& e : origins) e = origin(e);
     const Values out = weights_.gather(c.out_shape(), origins);
+    const auto* const wide = out.as<Enclosures>();
+    for (std::int64_t e = 0; output && wide != nullptr && wide->unit() == 0 && e < out.elements(); ++e)
+      if (is_loose((*wide)[e])) return {CallStatus::unsupported, std::string(why_loose), {}, {}};
     // The core gives weights of a hardware scalar in f64, whatever the dtype of the case.
     if (output || out.is<Tensor>()) return {CallStatus::ok, {}, out.rounded(output.value_or(c.dtype())), {}};
     return {CallStatus::ok, {}, out, {}};

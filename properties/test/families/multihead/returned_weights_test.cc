@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -105,6 +106,30 @@ TEST(ReturnedWeights, HoldForEveryCoreInEachOfItsDtypes) {
     for (const DType dtype : kernel->manifest().dtypes)
       EXPECT_EQ(tried("multihead.returned-weights", *kernel, dtype, 12).violated, 0)
           << entry.id << ' ' << name_of(dtype);
+  }
+}
+
+// The weight of an only key is 1 whatever its score is, but as e^(s - s) of a wide ball it is a wide ball, whose middle
+// is not 1: the scores are of sizes up to where balls are wide.
+TEST(ReturnedWeights, InALooseEnclosureAreNotRounded) {
+  for (const char* const id : {"core:arb", "core:mpfi"}) {
+    const auto kernel = registered(id);
+    int loose = 0;
+    for (int exponent = 60; exponent <= 100; ++exponent) {
+      Case c;
+      c.operation = Operation::multihead;
+      c.heads = 1;
+      c[Slot::q] = c[Slot::k] = Tensor(DType::f32, {1, 1, 2}, std::vector{std::ldexp(1.0, exponent), 0x1p-60});
+      c[Slot::v] = Tensor(DType::f32, {1, 1, 1}, std::vector{1.0});
+      c[Slot::w_q] = c[Slot::w_k] = Tensor(DType::f32, {2, 2}, std::vector{1.0, 0.0, 0.0, 1.0});
+      c[Slot::w_v] = Tensor(DType::f32, {1, 1}, std::vector{1.0});
+      const Verdict verdict = check_case(property_named("multihead.returned-weights"), *kernel, c);
+      loose += static_cast<int>(verdict.outcome == Outcome::skipped);
+      EXPECT_THAT(verdict.outcome, testing::AnyOf(Outcome::held, Outcome::skipped))
+          << id << ' ' << exponent << ": " << verdict.reason;
+    }
+    EXPECT_GT(loose, 0) << id;
+    EXPECT_LT(loose, 40) << id;
   }
 }
 
