@@ -134,7 +134,8 @@ struct Arithmetic {
   DropoutPlace dropout = DropoutPlace::unstated;
   /// Stated with the variant (manifest key "variants"."alibi"."form").
   SlopeForm slopes = SlopeForm::distance;
-  bool lse_of_columns = false;  ///< LseConvention::of_columns
+  bool lse_of_columns = false;    ///< LseConvention::of_columns
+  bool lse_without_sink = false;  ///< stated with the variant (manifest key "variants"."sink"."lse")
   /// Stated with the variant (manifest key "variants"."descale"."applied").
   DescalePlace descale = DescalePlace::unstated;
   bool bias_in_sum = true;  ///< the bias may be the initial value of the accumulator of q.k

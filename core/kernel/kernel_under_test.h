@@ -58,6 +58,8 @@ struct Reply {
   /// Of a backward pass, by Gradient, each in its argument's shape; absent where the kernel returns none. It has no out
   /// and no lse.
   std::array<Values, gradient_count> gradients{};
+  /// Beside an lse in the form of the contract the kernel's own, where that is another one (lse_convention.h).
+  Values own_lse{};
 };
 
 /// What a backward pass is called with beside its problem.
@@ -65,6 +67,7 @@ struct BackwardCall {
   Tensor out, lse;                        ///< that its forward pass returned, [batch, heads, M, dv] and
                                           ///< [batch, heads, M] in f64
   GradientChoice wanted = all_gradients;  ///< which it is to return, of those that the problem and the kernel have
+  Tensor own_lse{};                       ///< Reply::own_lse of that forward pass
 
   [[nodiscard]] bool asks_for(Gradient gradient, const BackwardTerms& terms, const Problem& c) const {
     return wanted[static_cast<std::size_t>(gradient)] && terms.returns(gradient, c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 #include "core/kernel/forwarding_kernel.h"
@@ -74,6 +75,7 @@ class WithLseOfContract final : public ForwardingKernel {
     Reply reply = inner().run(c, output, want_lse);
     if (reply.status != CallStatus::ok || !reply.lse.present()) return reply;
     const Form form = form_of(manifest());
+    reply.own_lse = reply.lse;
     Tensor& lse = reply.lse.tensor();
     const std::int64_t heads = heads_of(c), queries = queries_of(c);
     for (const Sequence& s : sequences_of(c))
@@ -83,6 +85,10 @@ class WithLseOfContract final : public ForwardingKernel {
           lse.set(at, static_cast<double>(of_contract(c, {s.entry, h, i, s}, form, lse[at])));
         }
     return reply;
+  }
+  [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
+    if (!call.own_lse.present()) throw std::logic_error("the log-sum-exp as the kernel returned it is not given");
+    return inner().backward(c, {call.out, call.own_lse, call.wanted}, output);
   }
 };
 

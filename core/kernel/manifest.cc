@@ -49,6 +49,7 @@ void state_terms_in_arithmetic(Manifest& manifest) {
     a.slopes = terms_of(alibi_variant).form;
     a.descale = terms_of(descale_variant).dequantised;
     a.lse_of_columns = manifest.lse_convention.of_columns;
+    a.lse_without_sink = !terms_of(sink_variant).lse_has_sink;
   };
   for (Arithmetics* const all : {&manifest.arithmetic, &manifest.promises}) {
     for (auto& [dtype, usual] : all->usual) state(usual);

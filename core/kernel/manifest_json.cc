@@ -896,6 +896,7 @@ void tell_backward(auto& io, auto& terms) {
   io.require(terms.dq || terms.dk || terms.dv, "gradients", R"(it must list "dq", "dk" or "dv")");
   io.flags("uses", uses_of_backward, terms.uses_out, terms.uses_lse);
   io.if_stated(terms.d_lse, "d_lse", terms.d_lse);
+  io.if_stated(terms.own_dropout, "own_dropout", terms.own_dropout);
   io.if_stated(terms.masked_row != MaskedGradient::undeclared, "masked_row", terms.masked_row);
   io("weights", terms.weights);
   io.if_stated(terms.delta != DeltaFrom::unstated, "delta", terms.delta);

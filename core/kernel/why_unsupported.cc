@@ -298,8 +298,8 @@ std::string why_backward(const Manifest& m, const Case& c) {
     if (has(c, feature))
       return fmt::format("asks for gradients and has {}; the manifest's backward.excludes lists {}", name_of(feature),
                          name_of(feature));
-  if (draws_own_dropout(c))
-    return "asks for gradients and has a dropout_p and no keep; a backward pass has a mask of dropout that is given";
+  if (draws_own_dropout(c) && !m.backward_terms.own_dropout)
+    return "asks for gradients and has a dropout_p and no keep; the manifest's backward.own_dropout is false";
   return {};
 }
 

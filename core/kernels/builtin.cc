@@ -35,11 +35,15 @@ Manifest manifest_of(const BuiltinKernel& kernel) {
   manifest.multihead = true;
   if (kernel.backward) {
     manifest.backward = true;
-    manifest.backward_terms = terms_of(*kernel.backward, kernel.slopes);
+    manifest.backward_terms = terms_of(*kernel.backward);
     for (const DType dtype : formats)
       manifest.arithmetic.backward.emplace(dtype, arithmetic_of(*kernel.backward, dtype));
   }
   return manifest;
+}
+
+RowForm row_form_of(const BuiltinKernel& kernel) {
+  return {.no_key = kernel.no_key, .slopes = kernel.slopes, .lse_of_columns = kernel.lse_of_columns};
 }
 
 }  // namespace
@@ -67,7 +71,7 @@ Arithmetic row_arithmetic(DType dtype) {
 
 int run_builtin(const BuiltinKernel& kernel, const attest_problem& problem, attest_result& result,
                 std::string& message) {
-  const RowForm form{.no_key = kernel.no_key, .slopes = kernel.slopes, .lse_of_columns = kernel.lse_of_columns};
+  const RowForm form = row_form_of(kernel);
   switch (static_cast<DType>(problem.q.dtype)) {
     case DType::f64:
       for_each_row(problem, result, form, kernel.rows.f64);
@@ -100,11 +104,12 @@ KernelEntry entry_of(const BuiltinKernel& kernel) {
                                    std::string& message) {
       return run_builtin_multihead(kernel, problem, result, message);
     };
-    if (kernel.backward)
-      functions.backward = [form = *kernel.backward](const attest_backward_problem& problem,
-                                                     attest_gradients& gradients, std::string& message) {
-        return run_backward(form, problem, gradients, message);
-      };
+    if (kernel.backward) {
+      BackwardForm form = *kernel.backward;
+      form.rows = row_form_of(kernel);
+      functions.backward = [form](const attest_backward_problem& problem, attest_gradients& gradients,
+                                  std::string& message) { return run_backward(form, problem, gradients, message); };
+    }
     return with_lse_of_contract(function_kernel(id, manifest_of(kernel), std::move(functions)));
   };
   return entry;

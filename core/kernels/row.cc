@@ -149,9 +149,8 @@ namespace {
 template <class Format>
 struct RowVisitor {
   using Real = typename Format::Real;
-  /// A row that sees a key; `shift`: by so much are all of its scores larger in the kernel's form.
-  std::function<void(const ProblemRow&, const Row<Format>&, Real shift)> seen;
-  /// One that sees none, whose sink is in that form, and the sink as it is.
+  std::function<void(const ProblemRow&, const Row<Format>&)> seen;  ///< a row that sees a key
+  /// One that sees none, and its sink, which in the row's form may be another one.
   std::function<void(const ProblemRow&, const Row<Format>&, Real sink)> empty;
   std::function<void(const ProblemRow&)> padding;                    ///< one of no sequence
   std::function<void(const ProblemRow& first, const Range&)> end{};  ///< behind the rows of a head of a sequence
@@ -201,33 +200,31 @@ void walk_rows(const attest_problem& given, const RowForm& form, const RowVisito
         for (std::int64_t i = 0; i < range.queries; ++i, ++next) {
           const bool sees = load_mask(p, b, h, range, i, w);
           const std::int64_t position = aligned_bottom_right(p) ? i + range.keys - range.queries : i;
-          const Real shift = slope_form == SlopeForm::distance ? Real{0} : slope * static_cast<Real>(position);
-          // A sink is larger by what all scores of its row are.
-          const Real own_sink = shift == 0 ? sink : sink + shift;
           if (drops) load_kept(p, b, h, range, i, w);
           const ProblemRow place{b, h, next};
-          const Row<Format> row{range.keys,
-                                head_dim,
-                                value_dim,
-                                w.q.data() + next * head_dim,
-                                w.k.data() + range.first_key * head_dim,
-                                w.v.data() + range.first_key * value_dim,
-                                w.visible.data(),
-                                has_bias ? w.bias.data() : nullptr,
-                                own_sink,
-                                softcap,
-                                drops ? w.kept.data() : nullptr,
-                                gain,
-                                slope,
-                                slope_form,
-                                position,
-                                static_cast<Real>(p.scale),
-                                p.mask_convention == ATTEST_MASK_PRE_SCALE,
-                                w.scratch.data(),
-                                nullptr,
-                                nullptr};
+          Row<Format> row{range.keys,
+                          head_dim,
+                          value_dim,
+                          w.q.data() + next * head_dim,
+                          w.k.data() + range.first_key * head_dim,
+                          w.v.data() + range.first_key * value_dim,
+                          w.visible.data(),
+                          has_bias ? w.bias.data() : nullptr,
+                          sink,
+                          softcap,
+                          drops ? w.kept.data() : nullptr,
+                          gain,
+                          slope,
+                          slope_form,
+                          position,
+                          static_cast<Real>(p.scale),
+                          p.mask_convention == ATTEST_MASK_PRE_SCALE,
+                          w.scratch.data(),
+                          nullptr,
+                          nullptr};
+          if (row.shift() != 0) row.sink += row.shift();
           if (sees)
-            visitor.seen(place, row, shift);
+            visitor.seen(place, row);
           else
             visitor.empty(place, row, sink);
         }
@@ -253,11 +250,11 @@ void for_each_row(const attest_problem& problem, attest_result& result, const Ro
   };
   walk_rows<Format>(problem, form,
                     {.seen =
-                         [&](const ProblemRow& at, Row<Format> row, Real shift) {
+                         [&](const ProblemRow& at, Row<Format> row) {
                            Real lse = 0;
                            row.out = out.data(), row.lse = &lse;
                            kernel(row);
-                           store_row(result, at.b, at.h, at.i, out, form.lse_of_columns ? lse : lse - shift);
+                           store_row(result, at.b, at.h, at.i, out, form.lse_of_columns ? lse : lse - row.shift());
                          },
                      .empty =
                          [&](const ProblemRow& at, const Row<Format>& row, Real sink) {
@@ -270,7 +267,8 @@ void for_each_row(const attest_problem& problem, attest_result& result, const Ro
 }
 
 template <class Format>
-void for_each_head(const attest_problem& problem, const std::function<void(const HeadRows<Format>&)>& visit) {
+void for_each_head(const attest_problem& problem, const RowForm& form,
+                   const std::function<void(const HeadRows<Format>&)>& visit) {
   using Real = typename Format::Real;
   HeadRows<Format> head{};
   std::vector<std::uint8_t> visible, kept;
@@ -293,8 +291,8 @@ void for_each_head(const attest_problem& problem, const std::function<void(const
     visit(head);
     head.rows.clear(), visible.clear(), kept.clear(), bias.clear();
   };
-  walk_rows<Format>(problem, {},
-                    {.seen = [&](const ProblemRow&, const Row<Format>& row, Real) { keep(row); },
+  walk_rows<Format>(problem, form,
+                    {.seen = [&](const ProblemRow&, const Row<Format>& row) { keep(row); },
                      .empty = [&](const ProblemRow&, const Row<Format>& row, Real) { keep(row); },
                      .padding = [](const ProblemRow&) {},
                      .end = finish});
@@ -305,9 +303,9 @@ template void for_each_row(const attest_problem&, attest_result&, const RowForm&
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F16>&));
 template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<BF16>&));
 
-template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F64>&)>&);
-template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F32>&)>&);
-template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<F16>&)>&);
-template void for_each_head(const attest_problem&, const std::function<void(const HeadRows<BF16>&)>&);
+template void for_each_head(const attest_problem&, const RowForm&, const std::function<void(const HeadRows<F64>&)>&);
+template void for_each_head(const attest_problem&, const RowForm&, const std::function<void(const HeadRows<F32>&)>&);
+template void for_each_head(const attest_problem&, const RowForm&, const std::function<void(const HeadRows<F16>&)>&);
+template void for_each_head(const attest_problem&, const RowForm&, const std::function<void(const HeadRows<BF16>&)>&);
 
 }  // namespace attest

@@ -57,6 +57,10 @@ struct Row {
   [[nodiscard]] Real slope_unit(std::int64_t j) const {
     return static_cast<Real>(slope_form == SlopeForm::distance ? -std::abs(position - j) : j);
   }
+  /// By so much all scores of the row, and its sink, are larger than with -m|p - j|.
+  [[nodiscard]] Real shift() const {
+    return slope == 0 || slope_form == SlopeForm::distance ? Real{0} : slope * static_cast<Real>(position);
+  }
   [[nodiscard]] const Real* value(std::int64_t j) const { return v + j * value_dim; }
   /// Is the weight of a visible key dropped? Its value is then read by nobody.
   [[nodiscard]] bool drops(std::int64_t j) const { return kept != nullptr && kept[j] == 0; }
@@ -103,7 +107,8 @@ struct HeadRows {
 };
 /// visit(head) for each head of each sequence that has a row, in the order of the output.
 template <class Format>
-void for_each_head(const attest_problem& problem, const std::function<void(const HeadRows<Format>&)>& visit);
+void for_each_head(const attest_problem& problem, const RowForm& form,
+                   const std::function<void(const HeadRows<Format>&)>& visit);
 
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F64>&));
 extern template void for_each_row(const attest_problem&, attest_result&, const RowForm&, void (*)(const Row<F32>&));

@@ -36,6 +36,7 @@ const std::vector<const Property*>& catalogue() {
                                                    chunk_properties(),
                                                    sink_properties(),
                                                    sink_gradient_properties(),
+                                                   sink_answer_properties(),
                                                    softcap_properties(),
                                                    softcap_gradient_properties(),
                                                    dropout_properties(),

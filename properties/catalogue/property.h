@@ -119,6 +119,7 @@ struct Property {
 [[nodiscard]] std::span<const Property> paged_properties();
 [[nodiscard]] std::span<const Property> backward_properties();
 [[nodiscard]] std::span<const Property> backward_answer_properties();
+[[nodiscard]] std::span<const Property> sink_answer_properties();
 [[nodiscard]] std::span<const Property> backward_run_properties();
 [[nodiscard]] std::span<const Property> backward_sum_properties();
 [[nodiscard]] std::span<const Property> backward_zero_properties();

@@ -40,7 +40,7 @@ class GradientProber {
                          answer.status == CallStatus::ok ? "not asked: the forward pass returns no lse"
                                                          : ending_text(answer.status, answer.message),
                          answer.status != CallStatus::unsupported, false);
-    const BackwardCall call{answer.out.tensor(), answer.lse.tensor()};
+    const BackwardCall call{answer.out.tensor(), answer.lse.tensor(), all_gradients, answer.own_lse.tensor()};
     if (ask_right(c, call)) ask_made(c, call);
     ask_twice(c, call);
   }
@@ -95,7 +95,8 @@ class GradientProber {
   void ask_made(const Case& c, const BackwardCall& call) {
     BackwardCall others = call;
     for (std::int64_t e = 0; e < others.out.elements(); ++e) others.out.set(e, 2 * call.out[e]);
-    for (std::int64_t e = 0; e < others.lse.elements(); ++e) others.lse.set(e, call.lse[e] + std::numbers::ln2);
+    for (Tensor* const lse : {&others.lse, &others.own_lse})
+      for (std::int64_t e = 0; e < lse->elements(); ++e) lse->set(e, (*lse)[e] + std::numbers::ln2);
     const Reply found = probe_.kernel().backward(c, others, probe_.dtype());
     std::vector<Made> fitting;
     for (const Made& made : every_way) {

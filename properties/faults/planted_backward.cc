@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/call/drawn_keep.h"
 #include "core/kernels/backward/builtin_backward.h"
 #include "core/value/tensor.h"
 
@@ -437,18 +438,22 @@ class PlantedBackward final : public TiledBackward<Format> {
 int run_planted_backward(const BackwardForm& form, Slip slip, const attest_backward_problem& problem,
                          attest_gradients& gradients, std::string& message) {
   if (const int status = accept_backward(*problem.forward, message); status != ATTEST_OK) return status;
-  switch (static_cast<DType>(problem.forward->q.dtype)) {
+  attest_problem forward = *problem.forward;
+  if (slip == Slip("own-dropout-of-another-seed") && draws_own_dropout(forward)) ++forward.dropout_seed;
+  attest_backward_problem asked = problem;
+  asked.forward = &forward;
+  switch (static_cast<DType>(forward.q.dtype)) {
     case DType::f64:
-      PlantedBackward<F64>(form, slip, problem, gradients).run();
+      PlantedBackward<F64>(form, slip, asked, gradients).run();
       return ATTEST_OK;
     case DType::f32:
-      PlantedBackward<F32>(form, slip, problem, gradients).run();
+      PlantedBackward<F32>(form, slip, asked, gradients).run();
       return ATTEST_OK;
     case DType::f16:
-      PlantedBackward<F16>(form, slip, problem, gradients).run();
+      PlantedBackward<F16>(form, slip, asked, gradients).run();
       return ATTEST_OK;
     case DType::bf16:
-      PlantedBackward<BF16>(form, slip, problem, gradients).run();
+      PlantedBackward<BF16>(form, slip, asked, gradients).run();
       return ATTEST_OK;
     default:
       message = "runs in f64, f32, f16 and bf16";

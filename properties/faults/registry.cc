@@ -44,7 +44,7 @@ Manifest manifest_of(std::string_view name, const Make& make, Slip slip, const s
   manifest.lse = lse;
   if (backward) {
     manifest.backward = true;
-    manifest.backward_terms = terms_of(*backward, SlopeForm::distance);
+    manifest.backward_terms = terms_of(*backward);
     manifest.backward_terms.dq = slip != Slip("dk-needs-dq");
     for (const DType dtype : dtypes) manifest.arithmetic.backward.emplace(dtype, arithmetic_of(*backward, dtype));
   }

@@ -33,6 +33,7 @@ AllowedError allowed_by(const ElementBound& b) {
 struct BackwardRun::Passes {
   Case problem;
   BackwardInputs given;
+  Tensor own_lse;
   std::array<Values, gradient_count> gradients;
   // What bounds follow from.
   Arithmetic forward{};
@@ -71,7 +72,7 @@ struct BackwardRun::Passes {
     ignores_dead_values = manifest.claims_to(Claim::ignores_dead_values);
   }
   void run_backward(Kernel& kernel, const GradientChoice& wanted = all_gradients) {
-    Reply back = kernel.backward(problem, {given.out, given.lse, wanted}, problem.dtype());
+    Reply back = kernel.backward(problem, {given.out, given.lse, wanted, own_lse}, problem.dtype());
     if (back.status != CallStatus::ok) throw_without_output(kernel.manifest(), problem, back.status, back.message);
     gradients = std::move(back.gradients);
   }
@@ -98,15 +99,17 @@ BackwardRun::BackwardRun(Kernel& kernel, const Case& c) : passes_(std::make_shar
   if (!GenericInputs::in_use()) {
     Reply reply = answer(kernel, forward, c.dtype(), /*want_lse=*/true);
     passes.given.out = std::move(reply.out.tensor()), passes.given.lse = std::move(reply.lse.tensor());
+    passes.own_lse = std::move(reply.own_lse.tensor());
   }
   passes.run_backward(kernel);
 }
 
-BackwardRun::BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse) : passes_(std::make_shared<Passes>()) {
+BackwardRun::BackwardRun(Kernel& kernel, const Case& c, BackwardCall answers) : passes_(std::make_shared<Passes>()) {
   static_cast<void>(asked_forward(kernel, c));
   Passes& passes = *passes_;
   passes.take(kernel.manifest(), c);
-  passes.given.out = std::move(out), passes.given.lse = std::move(lse);
+  passes.given.out = std::move(answers.out), passes.given.lse = std::move(answers.lse);
+  passes.own_lse = std::move(answers.own_lse);
   passes.options.at = GradientsAt::answers;
   passes.run_backward(kernel);
 }
@@ -122,11 +125,21 @@ BackwardRun BackwardRun::asked_for(Kernel& kernel, const GradientChoice& some) c
   return other;
 }
 
+BackwardRun BackwardRun::known_as(Case c) const {
+  BackwardRun other = *this;
+  other.passes_ = std::make_shared<Passes>(*passes_);
+  other.passes_->problem = std::move(c);
+  return other;
+}
+
 const Case& BackwardRun::problem() const {
   return passes_->problem;
 }
 const BackwardInputs& BackwardRun::given() const {
   return passes_->given;
+}
+BackwardCall BackwardRun::answers() const {
+  return {passes_->given.out, passes_->given.lse, all_gradients, passes_->own_lse};
 }
 Verdict BackwardRun::absent(Gradient gradient) const {
   if (has_argument_of(passes_->problem, gradient)) return not_listed(gradient);

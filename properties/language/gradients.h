@@ -23,14 +23,17 @@ class BackwardRun {
   /// rules the case out, or does not say what becomes of the gradients of its rows without a key.
   BackwardRun(Kernel& kernel, const Case& c);
   /// The backward pass alone, on these answers, with the bounds of the formulas at these. Not in a proof.
-  BackwardRun(Kernel& kernel, const Case& c, Tensor out, Tensor lse);
+  BackwardRun(Kernel& kernel, const Case& c, BackwardCall answers);
   /// The backward pass once more, on the same answers.
   [[nodiscard]] BackwardRun again(Kernel& kernel) const;
   /// So, and asked for some of the gradients alone.
   [[nodiscard]] BackwardRun asked_for(Kernel& kernel, const GradientChoice& some) const;
+  /// These passes, of a problem that says what the kernel drew by itself: what is allowed to them follows from that.
+  [[nodiscard]] BackwardRun known_as(Case c) const;
 
   [[nodiscard]] const Case& problem() const;  ///< with its gradients by the output
   [[nodiscard]] const BackwardInputs& given() const;
+  [[nodiscard]] BackwardCall answers() const;  ///< what a backward pass is given of them
   /// False where the manifest does not list it, or the problem lacks what it is by.
   [[nodiscard]] bool has(Gradient gradient) const;
   /// All of a gradient, in the shape of its argument. Throws NoAnswer, skipped, where there is none.

@@ -427,8 +427,9 @@ void fit_variants(Case& c, const Manifest& m) {
       settle_append(c);
       if (c.provenance.kinds) restate_kinds(c, variant.name);
     }
-    // Of masks that are given to it, or that it draws.
-    if (variant == dropout_variant && !(draws_own_dropout(c) ? terms.own : terms.given)) leave_out(c, variant.name);
+    // Of masks that are given to it, or that it draws, in its backward pass as well.
+    const bool draws = terms.own && (!asks_for_gradients(c) || m.backward_terms.own_dropout);
+    if (variant == dropout_variant && !(draws_own_dropout(c) ? draws : terms.given)) leave_out(c, variant.name);
     if (variant == sink_variant && std::ranges::count(terms.dtypes, c[Slot::sink].dtype()) == 0)
       c[Slot::sink] = rounded(c[Slot::sink], terms.dtypes.front());
     if (variant == alibi_variant && !terms.per_batch) c[Slot::alibi_slopes] = first_row(c[Slot::alibi_slopes]);

@@ -2,18 +2,16 @@
 
 namespace attest {
 
-BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes) {
+BackwardTerms terms_of(const BackwardForm& form) {
   const bool stored = form.weights == WeightsFrom::stored;
   BackwardTerms terms;
   terms.dmask = terms.dsink = true;
   terms.uses_out = form.delta == DeltaFrom::out;
   terms.uses_lse = !stored;
-  terms.d_lse = true;
+  terms.d_lse = terms.own_dropout = true;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = form.weights;
   terms.delta = form.delta;
-  // Slopes are added by distance here; other forms of them round otherwise.
-  if (slopes != SlopeForm::distance) terms.excluded = {Feature::alibi};
   // An order drawn from what the inputs hold is another one for inputs that are bitwise alike in all that counts.
   if (form.drawn_order) return terms;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::ignores_dead_values};

@@ -28,9 +28,8 @@ namespace attest {
   return {.tile = tile, .delta = DeltaFrom::weights};
 }
 
-/// What a kernel of the form says of itself, its scores with slopes in the given form in its forward pass; and what it
-/// declares in a dtype.
-[[nodiscard]] BackwardTerms terms_of(const BackwardForm& form, SlopeForm slopes);
+/// What a kernel of the form says of itself; and what it declares in a dtype.
+[[nodiscard]] BackwardTerms terms_of(const BackwardForm& form);
 [[nodiscard]] BackwardArithmetic arithmetic_of(const BackwardForm& form, DType dtype);
 
 /// Does a backward pass of tiles have all variants of the problem? ATTEST_UNSUPPORTED and why, or ATTEST_OK.

@@ -45,7 +45,7 @@ typename Format::Real TiledBackward<Format>::element(const attest_tensor& t, std
 
 template <class Format>
 void TiledBackward<Format>::run() {
-  for_each_head<Format>(p_, [this](const HeadRows<Format>& head) { run_head(head); });
+  for_each_head<Format>(p_, form_.rows, [this](const HeadRows<Format>& head) { run_head(head); });
   write(of_q_, factor_of_queries(), 1, gradients_.dq);
   write(of_k_, factor_of_keys(), group_, gradients_.dk);
   write(of_v_, factor_of_values(), group_, gradients_.dv);
@@ -119,7 +119,8 @@ void TiledBackward<Format>::load(const HeadRows<Format>& head) {
       for (std::int64_t c = 0; c < dv_; ++c) out_[at(i * dv_ + c)] = element(problem_.out, b_, h_, row, c);
     if (form_.weights == WeightsFrom::lse)
       reference_[at(i)] =
-          static_cast<Real>(load_element(problem_.lse.data, DType::f64, offset_in(problem_.lse, b_, h_, row)));
+          static_cast<Real>(load_element(problem_.lse.data, DType::f64, offset_in(problem_.lse, b_, h_, row))) +
+          (form_.rows.lse_of_columns ? Real{0} : rows_[at(i)].shift());
   }
 }
 
@@ -162,12 +163,15 @@ typename Format::Real TiledBackward<Format>::weight(std::int64_t i, std::int64_t
   if (form_.weights == WeightsFrom::stored)
     return Format::round(std::exp(score(i, j) - reference) / denominators_[at(i)]);
   if (!form_.base2) return std::exp(score(i, j) - reference);
-  // As in the forward pass, an additive mask after the scale leaves only log2(e) to fold; so does a cap.
+  // As in the forward pass, an additive mask after the scale leaves only log2(e) to fold, and a slope that is not
+  // divided by the scale; so does a cap.
   const Row<Format>& row = rows_[at(i)];
   const Real log2e = std::numbers::log2e_v<Real>;
-  if ((row.bias != nullptr && !row.pre_scale) || row.softcap > 0 || row.slope != 0)
+  if ((row.bias != nullptr && !row.pre_scale) || row.softcap > 0 ||
+      (row.slope != 0 && row.slope_form != SlopeForm::column_divided))
     return std::exp2(std::fma(score(i, j), log2e, -(reference * log2e)));
-  const Real x = row.bias == nullptr ? row.product(j) : row.product(j) + row.bias[j];
+  Real x = row.bias == nullptr ? row.product(j) : row.product(j) + row.bias[j];
+  if (row.slope != 0) x += row.slope / row.scale * row.slope_unit(j);
   return std::exp2(std::fma(x, row.scale * log2e, -(reference * log2e)));
 }
 

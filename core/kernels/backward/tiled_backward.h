@@ -25,6 +25,7 @@ struct BackwardForm {
   bool base2 = false;          ///< weights are exp2(fma(x, c, -fl(L log2(e)))), c = scale log2(e)
   bool delta_in_sum = false;   ///< the sum of a weight's gradient begins at -D
   bool scale_first = false;    ///< the gradient of a score is multiplied by the scale before it is rounded
+  RowForm rows{};              ///< of its forward pass
 };
 
 /// Sums of gradients of one tensor [batch, heads, rows, columns], by query heads.

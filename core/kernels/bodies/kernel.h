@@ -65,7 +65,8 @@ int run_multihead(const attest_multihead_problem& p, attest_result& result, std:
 template <class T>
 int run_backward(const attest_backward_problem& given, attest_gradients& result, std::string& message) try {
   [[maybe_unused]] const CallPrecision<T> precision;
-  const attest_problem& p = *given.forward;
+  const DrawnKeep drawn(*given.forward);
+  const attest_problem& p = drawn.problem;
   constexpr std::uint32_t taken = ATTEST_WINDOW | ATTEST_CHUNK | ATTEST_LENGTHS | ATTEST_PACKED | ATTEST_LEFT_PAD |
                                   ATTEST_SINK | ATTEST_SOFTCAP | ATTEST_DROPOUT | ATTEST_ALIBI;
   if ((p.variants & ~taken) != 0) {
@@ -131,7 +132,7 @@ inline void state_backward(Manifest& manifest, DType inner) {
   BackwardTerms& terms = manifest.backward_terms;
   terms.dmask = terms.dsink = true;
   terms.uses_out = terms.uses_lse = false;
-  terms.d_lse = true;
+  terms.d_lse = terms.own_dropout = true;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = WeightsFrom::stored, terms.delta = DeltaFrom::weights;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values};

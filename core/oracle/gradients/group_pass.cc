@@ -364,6 +364,10 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
     if (shift > 0)
       of_lse_alone += (1 + kernel_.th_lse) * (profile_.u_shift * shift + profile_.u_lse * shifted + profile_.lam_slope);
     if (!at_answers) of_lse_alone += std::fabs(given_lse - row_.lse) + common_here_ + 4 * unit * std::fabs(row_.lse);
+    // What the kernel has is its own form of what is known here as a double (lse_convention.h).
+    const Arithmetic& declared = scores.declared;
+    if (at_answers && ((declared.lse_without_sink && row_.has_sink) || declared.lse_of_columns))
+      of_lse_alone += 2 * unit * (std::fabs(lse) + std::fabs(row_.keys.slope_shift));
     common = of_lse_alone + scores.th_tau * (1 + scores.th_l2e) * std::fabs(terms.g_mean) +
              scores.th_l2e * std::fabs(terms.s_mean);
     for (std::int64_t j = 0; j < keys_; ++j) {

@@ -41,12 +41,13 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 
 TEST(BackwardManifest, IsReadAndWritten) {
   const Manifest m = manifest(R"("backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
-      "weights": "lse", "delta": "weights", "d_lse": true, "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
+      "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
       "group_partials": null, "late_dropout": false}}})");
   EXPECT_FALSE(m.backward_terms.has(Gradient::k));
   EXPECT_FALSE(m.backward_terms.uses_out);
   EXPECT_TRUE(m.backward_terms.d_lse);
+  EXPECT_TRUE(m.backward_terms.own_dropout);
   EXPECT_EQ(m.backward_terms.masked_row, MaskedGradient::nan);
   EXPECT_EQ(m.backward_terms.excluded, (std::vector{Feature::mask, Feature::softcap}));
   const BackwardArithmetic a = arithmetic_of(m, DType::bf16);

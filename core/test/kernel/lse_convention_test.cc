@@ -8,6 +8,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +35,12 @@ class Says final : public Kernel {
     if (want_lse) reply.lse = Tensor(DType::f64, {shape[0], shape[1], shape[2]}, lse_);
     return reply;
   }
+  [[nodiscard]] Reply backward(const Case& /*c*/, const BackwardCall& call, DType /*output*/) override {
+    EXPECT_FALSE(call.own_lse.present());
+    Reply reply;
+    reply.gradients = {call.out, call.lse};
+    return reply;
+  }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Says>(manifest_, lse_); }
 
  private:
@@ -49,7 +56,14 @@ Manifest manifest_with(const std::string& keys) {
 /// What comes of log-sum-exps of a kernel whose manifest has these keys.
 std::vector<double> seen(const std::string& keys, const Case& c, const std::vector<double>& lse) {
   const std::unique_ptr<Kernel> kernel = with_lse_of_contract(std::make_unique<Says>(manifest_with(keys), lse));
-  const std::vector<double> found = kernel->run(c, std::nullopt, /*want_lse=*/true).lse.tensor().to_doubles();
+  const Reply reply = kernel->run(c, std::nullopt, /*want_lse=*/true);
+  const std::vector<double> found = reply.lse.tensor().to_doubles();
+  // A backward pass is given what was returned, whatever that means.
+  const Tensor &out = reply.out, own(DType::f64, reply.lse.shape(), lse);
+  const Reply back = kernel->backward(c, {out, reply.lse, all_gradients, reply.own_lse}, DType::f32);
+  EXPECT_TRUE(same_bits(back.gradients[0], out));
+  EXPECT_TRUE(same_bits(back.gradients[1], own));
+  EXPECT_THROW(kernel->backward(c, {out, reply.lse}, DType::f32), std::logic_error);
   // Who asks for none gets none, and a clone says the same.
   EXPECT_FALSE(kernel->run(c, std::nullopt, /*want_lse=*/false).lse.present());
   const std::vector<double> cloned = kernel->clone()->run(c, std::nullopt, /*want_lse=*/true).lse.tensor().to_doubles();

@@ -2,8 +2,11 @@
 // its problem.
 #include <algorithm>
 #include <array>
+#include <string>
 #include <utility>
 
+#include "core/problem/fields.h"
+#include "core/support/infinity.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/families/backward/about_gradients.h"
@@ -24,8 +27,8 @@ void need_delta_of_out(const Kernel& kernel) {
 Verdict split_keys(Kernel& kernel, const Case& c) {
   need_delta_of_out(kernel);
   const auto [one, other] = two_parts(c, keys_of(c));
-  const BackwardInputs of_all = BackwardRun(kernel, c).given();
-  const auto from_these = [&](const Case& part) { return BackwardRun(kernel, part, of_all.out, of_all.lse); };
+  const BackwardCall of_all = BackwardRun(kernel, c).answers();
+  const auto from_these = [&](const Case& part) { return BackwardRun(kernel, part, of_all); };
   const BackwardRun all = from_these(c), first = from_these(with_keys(c, one)),
                     second = from_these(with_keys(c, other));
   return each_gradient(all, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
@@ -39,16 +42,33 @@ Verdict split_keys(Kernel& kernel, const Case& c) {
 // An output that is moved moves D: dQ and dK are those of the moved one, and dV stays as it was.
 Verdict dq_dk_need_delta(Kernel& kernel, const Case& c) {
   need_delta_of_out(kernel);
-  const BackwardRun run(kernel, c);
-  const BackwardInputs& given = run.given();
-  const Tensor moved_out = mapped(given.out, [](std::int64_t, double old) { return old / 2 + 1; });
-  const BackwardRun moved(kernel, c, moved_out, given.lse);
+  const BackwardCall own = BackwardRun(kernel, c).answers();
+  BackwardCall with_moved = own;
+  with_moved.out = mapped(own.out, [](std::int64_t, double old) { return old / 2 + 1; });
+  const BackwardRun run(kernel, c, own), moved(kernel, c, with_moved);
   Verdict at_these = moved.judged(GradientsAt::answers);
   if (!run.has(Gradient::v)) return at_these;
   return worse_of({std::move(at_these), gradients_agree(Gradient::v, {moved.of(Gradient::v), run.of(Gradient::v)},
                                                         gradient_bits_if(kernel, {Claim::deterministic}))});
 }
 
+// Sinks are in the log-sum-exp, and count for their own gradient alone beside it: with others dQ, dK and dV are the
+// same.
+Verdict sink_given_lse(Kernel& kernel, const Case& c) {
+  need_delta_of_out(kernel);
+  if (!kernel.manifest().variants.find(sink_variant.name)->second.lse_has_sink)
+    throw NoAnswer{skipped(R"(the manifest's variants.sink.lse is "without")")};
+  const BackwardCall own = BackwardRun(kernel, c).answers();
+  Case others = c;
+  others[Slot::sink] = mapped(c[Slot::sink], [](std::int64_t, double old) { return old == -infinity ? 0 : 1 - old; });
+  const BackwardRun run(kernel, c, own), beside(kernel, others, own);
+  return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
+    return gradients_agree(of, {beside.of(of), run.of(of)}, gradient_bits_if(kernel, {Claim::deterministic}));
+  });
+}
+
+constexpr std::array beside_sinks{defining(hypotheses::gradients, "it is about them"),
+                                  defining(hypotheses::sink, "the theorem is about sinks")};
 constexpr auto key_parts =
     std::to_array<Stated>({defining(hypotheses::gradients, "it is about them"),
                            defining(hypotheses::no_causal_form, "the form counts keys, and a part has fewer"),
@@ -78,10 +98,29 @@ const Property family[] = {
                      .check = dq_dk_need_delta}),
 };
 
+const Property of_sinks[] = {
+    about_gradients({.name = "sink.given-lse",
+                     .statement = "with other sinks beside the same lse and output dQ, dK and dV are the same",
+                     .needs = "attention_backward, sink",
+                     .floating_point = "bitwise if deterministic",
+                     .variant = "sink",
+                     .backward = Backward::from_lse,
+                     .hypotheses = beside_sinks,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().with_later_arguments().with_sinks().with_gradients();
+                     },
+                     .check = sink_given_lse},
+                    without_sink_by_lse),
+};
+
 }  // namespace
 
 std::span<const Property> backward_answer_properties() {
   return family;
+}
+
+std::span<const Property> sink_answer_properties() {
+  return of_sinks;
 }
 
 }  // namespace attest

@@ -1,5 +1,5 @@
-// dropout.rate: masks that a kernel draws itself. What it has drawn is read off its answers, held against what
-// independent draws make probable, and then given to the oracle.
+// dropout: masks that a kernel draws itself. What it has drawn is read off its answers, held against what independent
+// draws make probable, and then given to the oracle, of outputs and of gradients.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,9 +20,11 @@
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
 #include "properties/catalogue/property.h"
+#include "properties/families/backward/about_gradients.h"
 #include "properties/generators/draw.h"
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
+#include "properties/language/gradients.h"
 #include "properties/language/not_judged.h"
 
 namespace attest {
@@ -253,13 +255,19 @@ Verdict of_the_seed(Kernel& kernel, const Case& c, const DrawnMask& mask, const 
                   c.dropout_seed, other.dropout_seed, mask.seen(), nats_of_proof));
 }
 
-// O is that of the mask, whatever the numbers are, and lse is without it.
-Verdict answers_by(Kernel& kernel, const Case& c, const DrawnMask& mask) {
+/// The case with that mask.
+Case with_mask(const Case& c, const DrawnMask& mask) {
   Case given = c;
   given.dropout_seed = 0;
   given[Slot::keep] = mapped(Tensor(DType::boolean, mask.shape), [&](std::int64_t e, double) {
     return mask.fates[static_cast<std::size_t>(e)] == Fate::dropped ? 0.0 : 1.0;
   });
+  return given;
+}
+
+// O is that of the mask, whatever the numbers are, and lse is without it.
+Verdict answers_by(Kernel& kernel, const Case& c, const DrawnMask& mask) {
+  const Case given = with_mask(c, mask);
   const Reply reply = answer(kernel, c, c.dtype(), /*want_lse=*/true);
   return with_element(judge_attention(given, reply.out, reply.lse, kernel.manifest().arithmetic_for(c)), given,
                       reply.out);
@@ -276,8 +284,20 @@ Verdict rate(Kernel& kernel, const Case& c) {
   return worse_of({Verdict(), answers_by(kernel, c, mask)});
 }
 
+// The gradients are those of the mask that the forward pass draws.
+Verdict same_mask(Kernel& kernel, const Case& c) {
+  const Case forward = forward_of(c);
+  if (std::string why = why_unreadable(kernel, forward); !why.empty()) return excused(std::move(why));
+  const DrawnMask mask = read_mask(kernel, forward);
+  if (mask.seen() == 0) return excused("no row sees a key");
+  return BackwardRun(kernel, c).known_as(with_mask(c, mask)).judged(GradientsAt::definition);
+}
+
 constexpr std::array drawn_by_the_kernel{defining(hypotheses::own_dropout, "the theorem is about one"),
                                          defining(hypotheses::a_query_and_a_key, "nothing is drawn for others")};
+constexpr std::array drawn_in_either_pass{defining(hypotheses::gradients, "it is about them"),
+                                          defining(hypotheses::own_dropout, "the theorem is about one"),
+                                          defining(hypotheses::a_query_and_a_key, "nothing is drawn for others")};
 
 /// So few keys that their masks are read in a few calls. One in eight has so many weights that a wrong rate shows, of
 /// narrow queries, as reading takes columns of values.
@@ -310,6 +330,18 @@ const Property family[] = {
        return draw.attention().where(readable).with_later_arguments().with_own_dropout();
      },
      .check = rate},
+    about_gradients(
+        {.name = "dropout.same-mask",
+         .statement = "own κ: the gradients are those of the κ that the forward pass draws of the same seed",
+         .needs = "attention_backward, dropout of its own",
+         .floating_point = "bound",
+         .variant = "dropout",
+         .hypotheses = drawn_in_either_pass,
+         .given = [](Draw& draw) -> Case {
+           return draw.attention().where(readable).with_later_arguments().with_own_dropout().with_gradients();
+         },
+         .check = same_mask},
+        "window chunk lengths packed left_pad sink softcap d_lse"),
 };
 
 }  // namespace

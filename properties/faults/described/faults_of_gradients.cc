@@ -455,6 +455,13 @@ std::vector<PlantedFault> of_rows() {
        .stands_for = "pytorch#148476",
        .caught_by = "backward.oracle-dk",
        .make = {},
+       .backward = flash_backward(16)},
+      {.name = "own-dropout-of-another-seed",
+       .classes = "",
+       .wrong = "where the kernel draws the mask of dropout, its backward pass draws that of the next seed",
+       .stands_for = "",
+       .caught_by = "dropout.same-mask",
+       .make = {},
        .backward = flash_backward(16)}};
 }
 

@@ -152,7 +152,8 @@ std::unique_ptr<Kernel> repeatable() {
 /// What the kernel's own forward pass returns for the problem.
 BackwardCall own_answers(Kernel& kernel, const Case& c, DType output) {
   Reply reply = kernel.run(forward_of(c), output, true);
-  return {std::move(reply.out.tensor()), std::move(reply.lse.tensor())};
+  return {std::move(reply.out.tensor()), std::move(reply.lse.tensor()), all_gradients,
+          std::move(reply.own_lse.tensor())};
 }
 
 TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
@@ -193,6 +194,52 @@ TEST(BackwardLaws, AnswersThatAreGivenAreTheOnesThatCount) {
       },
       repeatable());
   EXPECT_GT(seen_by("backward.dq-dk-need-delta", last_bit, DType::f32).violated, 4);
+}
+
+// Of a problem with sinks: what a kernel must not make of them beside the log-sum-exp that has them.
+TEST(BackwardLaws, BesideALogSumExpSinksCountForTheirOwnGradientAlone) {
+  const auto of_sinks = [](const Case& c) {
+    double sum = 0;
+    for (std::int64_t e = 0; e < c[Slot::sink].elements(); ++e)
+      if (std::isfinite(c[Slot::sink][e])) sum += c[Slot::sink][e];
+    return sum;
+  };
+  const std::string law = "sink.given-lse";
+  for (const char* const id : {"builtin:flash", "builtin:flash-exp2", "builtin:split-k"}) {
+    const auto kernel = std::move(open_kernels(id, {}).front());
+    for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      const Seen seen = seen_by(law, *kernel, dtype);
+      EXPECT_EQ(seen.violated, 0) << id << ": " << seen.reason;
+      EXPECT_GE(seen.held, 30) << id << " in " << name_of(dtype);
+    }
+  }
+  Answering own_lse([](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+    return kernel.backward(c, {call.out, own_answers(kernel, c, output).lse}, output);
+  });
+  EXPECT_GT(seen_by(law, own_lse, DType::f32).violated, 15);
+  for (const Gradient gradient : gradients_by_inputs) {
+    Answering larger([=](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+      Reply reply = kernel.backward(c, call, output);
+      Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
+      for (std::int64_t e = 0; of_sinks(c) > 0.5 && e < t.elements(); ++e) t.set(e, t[e] * 1.1);
+      return reply;
+    });
+    EXPECT_GT(seen_by(law, larger, DType::f32).violated, 15) << name_of(gradient);
+    Answering last_bit(
+        [=](Kernel& kernel, const Case& c, const BackwardCall& call, DType output) {
+          Reply reply = kernel.backward(c, call, output);
+          Tensor& t = reply.gradients[static_cast<std::size_t>(gradient)].tensor();
+          for (std::int64_t e = 0; of_sinks(c) > 0.5 && e < t.elements(); ++e)
+            if (t[e] != 0) t.set(e, std::nextafterf(static_cast<float>(t[e]), 0.0F));
+          return reply;
+        },
+        repeatable());
+    EXPECT_GT(seen_by(law, last_bit, DType::f32).violated, 15) << name_of(gradient);
+  }
+  // One that returns log-sum-exps without sinks needs these beside.
+  Tampered without(flash(), [](Case&) {});
+  without.manifest().variants.at("sink").lse_has_sink = false;
+  EXPECT_EQ(seen_by(law, without, DType::f32).skipped, 60);
 }
 
 // A law of gradients that are not returned says so, and does not count as one that could not be judged.

@@ -1,4 +1,5 @@
-// dropout.rate holds for kernels that draw each weight by itself, and goes red for each other way to draw.
+// dropout.rate holds for kernels that draw each weight by itself, and goes red for each other way to draw;
+// dropout.same-mask for those whose backward pass draws what the forward pass does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,6 +91,37 @@ constexpr Mistake mistakes[]{{"keeps what it draws by the rate", "are kept; at"}
                              {"is NaN where it keeps one of equal weights", "where Q = 0 and V"}};
 INSTANTIATE_TEST_SUITE_P(Mistakes, DropoutRateSees, testing::ValuesIn(mistakes),
                          [](const auto& mistake) { return test::name_of_test(mistake.param.name); });
+
+TEST(DropoutSameMask, HoldsForRightKernels) {
+  for (const char* const id : {"core:double", "builtin:flash", "builtin:two-pass", "builtin:split-k"}) {
+    const auto kernel = registered(id);
+    for (const DType dtype : kernel->manifest().dtypes) {
+      const Tried t = tried("dropout.same-mask", *kernel, dtype, /*cases=*/100);
+      EXPECT_EQ(t.violated, 0) << id << " " << name_of(dtype) << ", case " << t.first_violated << ": " << t.reason;
+      EXPECT_GT(t.held, 70) << id << " " << name_of(dtype);
+    }
+  }
+}
+
+TEST(DropoutSameMask, IsAskedOfBackwardPassesThatDraw) {
+  auto kernel = asked_otherwise([](Case&) {});
+  kernel.manifest().backward_terms.own_dropout = false;
+  EXPECT_EQ(tried("dropout.same-mask", kernel, DType::f32, /*cases=*/60).skipped, 60);
+  const Verdict verdict = verdict_on(property_named("dropout.same-mask"), kernel, DType::f32, /*k=*/1);
+  EXPECT_THAT(verdict.reason, Says("backward.own_dropout is false"));
+}
+
+TEST(DropoutSameMask, SeesAGradientOfAnotherMask) {
+  for (const auto& [name, said] : {std::pair{"draws dv another mask than its output", "dv["},
+                                   std::pair{"draws dq and dk another mask than its output", "d"}}) {
+    const WrongKernel& wrong = wrong_kernel(name);
+    Spoilt kernel(wrong.fault, wrong.backward);
+    const Tried t = tried("dropout.same-mask", kernel, DType::f64, /*cases=*/100);
+    EXPECT_GT(t.violated, 30) << name;
+    EXPECT_THAT(t.reason, Says(said));
+    EXPECT_EQ(tried("dropout.rate", kernel, DType::f64, /*cases=*/60).violated, 0) << name;
+  }
+}
 
 /// Keeps weights with a probability that is a multiple of 1/levels.
 Spoilt in_levels(double levels) {

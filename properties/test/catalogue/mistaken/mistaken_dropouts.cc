@@ -173,6 +173,21 @@ bool reads_weights(const Case& c) {
          std::ranges::all_of(numbers, [](std::int64_t n) { return n <= 1; }) && N > 1;
 }
 
+/// Of those gradients that are named another mask's than that of the seed that is given.
+WrongKernel drawn_otherwise_in_its_backward_pass(std::string name, std::vector<Gradient> gradients) {
+  return {std::move(name),
+          [](Kernel& kernel, const Case& c, DType output, bool want_lse) { return kernel.run(c, output, want_lse); },
+          [gradients = std::move(gradients)](Kernel& kernel, Case c, const BackwardCall& call, DType output) {
+            Reply reply = kernel.backward(c, call, output);
+            if (!draws_own_dropout(c) || reply.status != CallStatus::ok) return reply;
+            c.dropout_seed ^= 977;
+            const Reply other = kernel.backward(c, call, output);
+            for (const Gradient one : gradients)
+              reply.gradients[static_cast<std::size_t>(one)] = other.gradients[static_cast<std::size_t>(one)];
+            return reply;
+          }};
+}
+
 /// Of masks that the kernel draws itself.
 std::vector<WrongKernel> mistaken_draws() {
   const auto at = [](auto place) {
@@ -198,6 +213,8 @@ std::vector<WrongKernel> mistaken_draws() {
        at([](const Case&, const Place& p) { return Place{0, p.h, p.i, p.j}; })},
       {"draws one mask for all rows", at([](const Case&, const Place& p) { return Place{p.b, p.h, 0, p.j}; })},
       {"draws one mask for all keys", at([](const Case&, const Place& p) { return Place{p.b, p.h, p.i, 0}; })},
+      drawn_otherwise_in_its_backward_pass("draws dv another mask than its output", {Gradient::v}),
+      drawn_otherwise_in_its_backward_pass("draws dq and dk another mask than its output", {Gradient::q, Gradient::k}),
       {"draws without the seed", drawn_by([](Case c, const Place& p) {
          c.dropout_seed = 0;
          return drawn(c, p);
