@@ -41,7 +41,8 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 
 TEST(BackwardManifest, IsReadAndWritten) {
   const Manifest m = manifest(R"("backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
-      "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "claims": ["deterministic"], "excludes": ["mask", "softcap"]},
+      "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "claims": ["deterministic"],
+      "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
       "group_partials": null, "late_dropout": false}}})");
   EXPECT_FALSE(m.backward_terms.has(Gradient::k));
