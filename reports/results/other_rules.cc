@@ -324,10 +324,11 @@ RuleSet Compared::rejecting(const Tensor& found, DType dtype) const {
 }
 
 GradientYardstick::GradientYardstick(const Case& c) : dtype_(c.dtype()) {
+  if (draws_own_dropout(c)) return;
   for (const Gradient one : every_gradient)
     if (has_argument_of(c, one))
       compared_[static_cast<std::size_t>(one)] = Compared(static_cast<std::size_t>(c[slot_of(one)].elements()));
-  // No backward pass is asked for beside caches, factors or a dropout without a mask that is given.
+  // No backward pass is asked for beside caches or factors.
   differentiate<double>(c, [](double x) { return x; }, [](Compared& to) -> auto& { return to.exact; }, compared_);
   differentiate<float>(c, [](float x) { return x; }, [](Compared& to) -> auto& { return to.single; }, compared_);
   differentiate<float>(
