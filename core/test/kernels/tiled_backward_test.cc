@@ -61,6 +61,7 @@ struct Form {
   bool drops = false, sinks = false;
   std::vector<double> kv_lengths{};
   bool by_lse = false;
+  bool slopes = false;
 };
 const std::vector<Form> problems{
     {"one key", {.queries = 1, .keys = 1, .dk = 3, .dv = 2}},
@@ -100,6 +101,28 @@ const std::vector<Form> problems{
      true,
      {9, 0},
      true},
+    {"slopes",
+     {.batch = 2, .heads = 2, .queries = 20, .keys = 40, .dk = 4, .dv = 4},
+     Causal::bottom_right,
+     false,
+     false,
+     0,
+     false,
+     true,
+     {40, 17},
+     true,
+     true},
+    {"slopes of distances",
+     {.heads = 2, .queries = 7, .keys = 20, .dk = 4, .dv = 4},
+     Causal::none,
+     true,
+     false,
+     2,
+     false,
+     false,
+     {},
+     false,
+     true},
     {"no query", {.queries = 0, .keys = 3, .dk = 2, .dv = 2}},
 };
 
@@ -121,6 +144,10 @@ Case case_of(const Form& f, DType dtype) {
   if (f.bool_mask) c[Slot::mask] = flags(3);
   c.softcap = f.softcap;
   if (f.drops) c.dropout_p = 0.25, c[Slot::keep] = flags(4);
+  if (f.slopes) {
+    c[Slot::alibi_slopes] = test::filled(DType::f32, {1, f.sizes.heads}, next);
+    c.alignment = f.causal == Causal::none ? Causal::bottom_right : f.causal;
+  }
   if (f.sinks) c[Slot::sink] = test::filled(DType::f32, {f.sizes.heads}, next);
   if (!f.kv_lengths.empty()) c[Slot::kv_lengths] = Tensor(DType::i32, {std::ssize(f.kv_lengths)}, f.kv_lengths);
   validate(c);
@@ -148,7 +175,8 @@ Gradients gradients_of(Kernel& kernel, const Case& c) {
   Reply forward = kernel.run(forward_of(c), c.dtype(), /*want_lse=*/true);
   EXPECT_EQ(forward.status, CallStatus::ok) << forward.message;
   all.given = {c[Slot::d_out], c[Slot::d_lse], std::move(forward.out.tensor()), std::move(forward.lse.tensor())};
-  Reply back = kernel.backward(c, {all.given.out, all.given.lse}, c.dtype());
+  const Tensor& own_lse = forward.own_lse;
+  Reply back = kernel.backward(c, {all.given.out, all.given.lse, all_gradients, own_lse}, c.dtype());
   EXPECT_EQ(back.status, CallStatus::ok) << back.message;
   for (const Gradient one : every_gradient) {
     const auto at = static_cast<std::size_t>(one);
@@ -279,11 +307,9 @@ TEST(TiledBackward, HasNoCachesAndNoFactors) {
 }
 
 TEST(TiledBackward, SaysWhatItsFormIs) {
-  const BackwardTerms flash = terms_of(flash_backward(16), SlopeForm::column),
-                      unfused = terms_of(unfused_backward(16), SlopeForm::distance),
-                      split = terms_of(split_backward(16, 4), SlopeForm::distance);
-  EXPECT_EQ(flash.excluded, std::vector{Feature::alibi}) << "its slopes are those of distances";
-  EXPECT_TRUE(unfused.excluded.empty());
+  const BackwardTerms flash = terms_of(flash_backward(16)), unfused = terms_of(unfused_backward(16)),
+                      split = terms_of(split_backward(16, 4));
+  EXPECT_TRUE(flash.excluded.empty());
   EXPECT_TRUE(flash.claims.empty()) << "of an order that is drawn";
   EXPECT_EQ(unfused.claims.size(), 4U);
   EXPECT_EQ(split.claims.size(), 3U) << "parts begin elsewhere where keys are padded";

@@ -253,6 +253,70 @@ def test_it_is_given_what_it_takes():
     assert dtypes == {numpy.dtype("float32"), numpy.dtype("float64")}
 
 
+@numpy.errstate(all="ignore")
+def test_the_log_sum_exp_is_given_as_it_was_returned():
+    """As FlashAttention has it: +inf in a row that sees no key, so that e^(score - lse) is 0 there."""
+
+    def forward(q, k, v, mask=None, scale=1.0, want_lse=False):
+        scores = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale)
+        scores = scores if mask is None else numpy.where(mask, scores, -numpy.inf).astype(q.dtype)
+        top = scores.max(axis=3, keepdims=True, initial=-numpy.inf)
+        weights = numpy.exp(scores - numpy.where(numpy.isneginf(top), 0, top))
+        total = weights.sum(axis=3, keepdims=True)
+        lse = numpy.where(total > 0, top + numpy.log(total), numpy.inf).astype("float64")[..., 0]
+        out = numpy.where(total > 0, weights @ v / total, 0).astype(q.dtype)
+        return (out, lse) if want_lse else out
+
+    def backward(q, k, v, d_out, out, lse, mask=None, scale=1.0):
+        scores = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale)
+        scores = scores if mask is None else numpy.where(mask, scores, -numpy.inf).astype(q.dtype)
+        weights = numpy.exp(scores - lse[..., None].astype(q.dtype))
+        ds = weights * (d_out @ v.swapaxes(2, 3) - (d_out * out).sum(axis=3, keepdims=True)) * q.dtype.type(scale)
+        return ds @ k, ds.swapaxes(2, 3) @ q, weights.swapaxes(2, 3) @ d_out
+
+    manifest = {"masks": ["bool"], "fully_masked_row": "zero", "backward": {"masked_row": "zero"}}
+    arguments = {"backward": backward, **GRADIENTS, "properties": [*PROPERTIES, "backward.masked-row"]}
+    assert attest.check(forward, manifest={**manifest, "lse_convention": {"empty": "+inf"}}, **arguments).verdict == "held"
+
+
+@pytest.mark.parametrize("seeds_apart", [0, 1])
+def test_a_mask_of_dropout_is_drawn_again(seeds_apart):
+    def kept(q, k, dropout_p, seed):
+        if not dropout_p:
+            return q.dtype.type(1)
+        drawn = numpy.random.default_rng(seed).random((*q.shape[:3], k.shape[2])) >= dropout_p
+        return drawn.astype(q.dtype) / q.dtype.type(1 - dropout_p)
+
+    def forward(q, k, v, scale=1.0, dropout_p=0.0, dropout_seed=0, want_lse=False):
+        scores = (q @ k.swapaxes(2, 3)) * q.dtype.type(scale)
+        top = scores.max(axis=3, keepdims=True, initial=-numpy.inf)
+        weights = numpy.exp(scores - top)
+        total = weights.sum(axis=3, keepdims=True)
+        out = (weights * kept(q, k, dropout_p, dropout_seed)) @ v / total
+        return (out, (top + numpy.log(total)).astype("float64")[..., 0]) if want_lse else out
+
+    def backward(q, k, v, d_out, out, lse, scale=1.0, dropout_p=0.0, dropout_seed=0):
+        factors = kept(q, k, dropout_p, dropout_seed + seeds_apart)
+        weights = numpy.exp((q @ k.swapaxes(2, 3)) * q.dtype.type(scale) - lse[..., None].astype(q.dtype))
+        of_weights = factors * (d_out @ v.swapaxes(2, 3))
+        ds = weights * (of_weights - (d_out * out).sum(axis=3, keepdims=True)) * q.dtype.type(scale)
+        return ds @ k, ds.swapaxes(2, 3) @ q, (weights * factors).swapaxes(2, 3) @ d_out
+
+    def checked(**of_backward):
+        manifest = {"variants": {"dropout": {"mask": ["own"]}}, "backward": of_backward}
+        return attest.check(forward, backward=backward, manifest=manifest, **{**GRADIENTS, "properties": "dropout.*"})
+
+    # Nothing is asked of one that does not say so.
+    assert checked().verdict == "held"
+    if seeds_apart:
+        with pytest.raises(AssertionError) as caught:
+            checked(own_dropout=True)
+        assert violated(caught.value.result) == {"dropout.same-mask"}
+    else:
+        held = {record["property"]: record["held"] for record in checked(own_dropout=True).records()}
+        assert held["dropout.same-mask"] > 30
+
+
 def returns(value_of):
     class Returns(Kernel):
         def backward(self, q, k, v, d_out, **named):
