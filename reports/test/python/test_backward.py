@@ -280,6 +280,7 @@ def test_the_log_sum_exp_is_given_as_it_was_returned():
 
 
 @pytest.mark.parametrize("seeds_apart", [0, 1])
+@numpy.errstate(all="ignore")
 def test_a_mask_of_dropout_is_drawn_again(seeds_apart):
     def kept(q, k, dropout_p, seed):
         if not dropout_p:
