@@ -37,8 +37,8 @@ def compiled(q, k, v, bias, mask, q_lengths, kv_lengths, scale, is_causal, windo
 
 
 @functools.partial(jax.jit, static_argnames=("scale", "is_causal", "window"))
-def compiled_gradients(d_out, q, k, v, *others, scale, is_causal, window):
-    _, pull = jax.vjp(lambda q, k, v: compiled(q, k, v, *others, scale, is_causal, window), q, k, v)
+def compiled_gradients(d_out, q, k, v, bias, *others, scale, is_causal, window):
+    _, pull = jax.vjp(lambda q, k, v, bias: compiled(q, k, v, bias, *others, scale, is_causal, window), q, k, v, bias)
     return pull(d_out)
 
 
@@ -55,7 +55,11 @@ def theirs(q, k, v, mask, scale, causal, window_left, window_right, alignment, q
 
 
 def ours(array):
-    array = numpy.asarray(array).swapaxes(1, 2)
+    return of_bits(array.swapaxes(1, 2))
+
+
+def of_bits(array):
+    array = numpy.asarray(array)
     return array.view(numpy.uint16) if array.dtype == ml_dtypes.bfloat16 else array
 
 
@@ -77,7 +81,8 @@ def attention(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, wind
 
 def backward(q, k, v, d_out, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None):
     arrays, options = theirs(q, k, v, mask, scale, causal, window_left, window_right, alignment, None, None)
-    return tuple(map(ours, answered(compiled_gradients, (token_major(d_out), *arrays), options)))
+    *of_inputs, of_bias = answered(compiled_gradients, (token_major(d_out), *arrays), options)
+    return (*map(ours, of_inputs), *([] if of_bias is None else [of_bits(of_bias)]))
 
 
 # Scores are summed and kept in float32, scaled after the product; the weights are normalised in float32 and rounded to
@@ -106,7 +111,7 @@ def of_backward(dtype):
 
 with_backward = {
     **manifest, "name": "jax.nn.dot_product_attention, and its gradients",
-    "backward": {"weights": "stored", "delta": "weights", "uses": []},
+    "backward": {"gradients": ["dq", "dk", "dv", "dmask"], "weights": "stored", "delta": "weights", "uses": []},
     "arithmetic": {dtype: {**own, "backward": of_backward(dtype)} for dtype, own in manifest["arithmetic"].items()},
 }
 
