@@ -105,6 +105,7 @@ Verdict lse_only(Kernel& kernel, const Case& c) {
     }
     const Numbers found(gradients.of(of)), keys(run(kernel, of_keys));
     std::vector<double> by_lse_alone;
+    by_lse_alone.reserve(static_cast<std::size_t>(found.elements()));
     for (std::int64_t e = 0; e < found.elements(); ++e) by_lse_alone.push_back(c[Slot::d_lse][e / dk]);
     return gradients_agree(of, {found, keys.times(Numbers(found.shape(), by_lse_alone)).scaled(c.scale)});
   });
