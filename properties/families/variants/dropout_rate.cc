@@ -109,6 +109,18 @@ Case with_equal_weights(Case c) {
   return c;
 }
 
+/// Is what all of the weights make there a finite number inside the domain of definition?
+bool is_finite_undropped(const Kernel& kernel, const Case& c, std::int64_t element) {
+  Case kept = c;
+  kept.dropout_seed = 0;
+  kept[Slot::keep] =
+      mapped(Tensor(DType::boolean, {1, 1, queries_of(c), keys_of(c)}), [](std::int64_t, double) { return 1.0; });
+  const Manifest& manifest = kernel.manifest();
+  const AttentionBounds bounds =
+      attention_bounds(kept, manifest.arithmetic_for(c), manifest.claims_to(Claim::ignores_dead_values));
+  return bounds.elements[static_cast<std::size_t>(element)].finite_required;
+}
+
 /// The mask that the kernel draws for a case: by values that tell keys apart, so many keys a call as there are columns.
 /// Throws NoAnswer where there is none, or where a weight is no number.
 DrawnMask read_mask(Kernel& kernel, const Case& c) {
@@ -130,6 +142,8 @@ DrawnMask read_mask(Kernel& kernel, const Case& c) {
         const std::int64_t element = row * dv + j - first;
         const double weight = reply.out[element];
         if (!std::isfinite(weight)) {
+          if (!is_finite_undropped(kernel, reading, element))
+            throw NoAnswer{excused("a row that the mask is read off lies outside the domain")};
           Verdict verdict = violated(Violation::not_finite,
                                      fmt::format("the weight of key {} in row {} is {} where Q = 0 and V = {} I", j,
                                                  row, printed(weight), own));

@@ -12,6 +12,7 @@
 #include "core/call/drawn_keep.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
+#include "core/test/cases.h"
 #include "core/test/names.h"
 #include "core/test/says.h"
 #include "properties/arrangement/arrange.h"
@@ -121,6 +122,19 @@ TEST(DropoutSameMask, SeesAGradientOfAnotherMask) {
     EXPECT_THAT(t.reason, Says(said));
     EXPECT_EQ(tried("dropout.rate", kernel, DType::f64, /*cases=*/60).violated, 0) << name;
   }
+}
+
+// A cap that the format does not hold makes NaN of every score.
+TEST(DropoutRate, ARowOutsideTheDomainSaysNothing) {
+  Case c = test::one_query(DType::f16, {0}, {0}, {1});
+  c[Slot::q] = Tensor(DType::f16, {1, 1, 2, 1});
+  c.softcap = 262144, c.dropout_p = 0.125, c.dropout_seed = 5;
+  const auto kernel = registered("core:half");
+  const Verdict rate = check_case(property_named(law), *kernel, c);
+  EXPECT_EQ(rate.outcome, Outcome::excused) << rate.reason;
+  c[Slot::d_out] = Tensor(DType::f16, {1, 1, 2, 1});
+  const Verdict same_mask = check_case(property_named("dropout.same-mask"), *kernel, c);
+  EXPECT_EQ(same_mask.outcome, Outcome::excused) << same_mask.reason;
 }
 
 /// Keeps weights with a probability that is a multiple of 1/levels.
