@@ -162,7 +162,7 @@ struct BackwardTerms {
   bool dmask = false, dsink = false;      ///< those of problems that have an additive mask, or sinks
   bool uses_out = true, uses_lse = true;  ///< what it is given of its forward pass
   bool d_lse = false;                     ///< a loss may have a gradient by the log-sum-exp, too
-  bool own_dropout = false;               ///< of a problem whose mask of dropout the kernel draws, as its forward pass
+  bool own_dropout = false;               ///< it draws masks of dropout, those that its forward pass draws
   MaskedGradient masked_row = MaskedGradient::undeclared;
   WeightsFrom weights = WeightsFrom::lse;
   DeltaFrom delta = DeltaFrom::unstated;

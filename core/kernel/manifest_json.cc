@@ -928,6 +928,9 @@ void read_backward(const JsonObject& object, std::string_view key, Manifest& m) 
     inner.refuse("gradients", R"("dmask" is a gradient by an additive mask, and "masks" do not list "additive")");
   if (m.backward_terms.dsink && !m.variants.contains(sink_variant.name))
     inner.refuse("gradients", R"("dsink" is a gradient by sinks, and "variants" list no "sink")");
+  const auto dropout = m.variants.find(dropout_variant.name);
+  if (m.backward_terms.own_dropout && (dropout == m.variants.end() || !dropout->second.own))
+    inner.refuse("own_dropout", R"(the "mask" of "dropout" in "variants" does not list "own")");
 }
 
 void tell_manifest(auto& io, auto& m) {

@@ -129,6 +129,7 @@ BackwardRun BackwardRun::known_as(Case c) const {
   BackwardRun other = *this;
   other.passes_ = std::make_shared<Passes>(*passes_);
   other.passes_->problem = std::move(c);
+  other.passes_->bounds.reset(), other.passes_->out_bounds.reset();
   return other;
 }
 

@@ -40,7 +40,8 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 }
 
 TEST(BackwardManifest, IsReadAndWritten) {
-  const Manifest m = manifest(R"("backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
+  const Manifest m = manifest(R"("variants": {"dropout": {"mask": ["own"]}},
+      "backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
       "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "claims": ["deterministic"],
       "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
@@ -90,6 +91,9 @@ TEST(BackwardManifest, ContradictionsCostOneLine) {
   EXPECT_THAT(refused(with(R"("backward": {"gradients": []})")), Says("must list"));
   EXPECT_THAT(refused(with(R"("masks": ["bool"], "backward": {"gradients": ["dq", "dmask"]})")), Says("additive"));
   EXPECT_THAT(refused(with(R"("backward": {"gradients": ["dq", "dsink"]})")), Says("\"sink\""));
+  for (const char* const variants : {"", R"("variants": {"dropout": {}}, )"})
+    EXPECT_THAT(refused(with(variants + std::string(R"("backward": {"own_dropout": true})"))),
+                Says(R"("mask" of "dropout" in "variants" does not list "own")"));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["out"]})")), Says("\"lse\""));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["lse"], "delta": "out"})")), Says("\"out\""));
   EXPECT_THAT(refused(with(R"("backward": {"delta": "sum"})")), Says("sum"));

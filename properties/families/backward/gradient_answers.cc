@@ -2,7 +2,6 @@
 // its problem.
 #include <algorithm>
 #include <array>
-#include <string>
 #include <utility>
 
 #include "core/problem/fields.h"

@@ -60,7 +60,8 @@ Probed of_changed(const std::function<void(Reply&, int)>& change) {
 }
 
 TEST(ProbeGradients, FindsRightKernelsRight) {
-  for (const char* const id : {"builtin:flash", "builtin:two-pass", "core:float", "core:bfloat16"}) {
+  for (const char* const id :
+       {"builtin:flash", "builtin:flash-exp2", "builtin:two-pass", "core:float", "core:bfloat16"}) {
     const auto kernel = registered(id);
     const Probed probed = asked(*kernel);
     EXPECT_FALSE(probed.contradicted()) << id;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "core/call/drawn_keep.h"
 #include "core/problem/fields.h"
 #include "core/problem/sequences.h"
 #include "core/problem/sight.h"
@@ -71,6 +72,19 @@ TEST(Dropout, IsDrawnForTheDefinitionAndBesideNoCache) {
   }
   EXPECT_GT(dropped, 50);
   EXPECT_GT(cached, 10);
+}
+
+// A mask that the kernel draws is left out of what its backward pass is asked for where that one does not draw.
+TEST(Dropout, OfTheKernelsOwnStaysWhereTheBackwardPassDrawsIt) {
+  Case c = generate(property_named("dropout.same-mask"), DType::f32, /*run_seed=*/1, /*k=*/0);
+  c.provenance.property.reset();
+  Manifest manifest = registered("builtin:flash")->manifest();
+  EXPECT_TRUE(draws_own_dropout(project(c, manifest)));
+  manifest.backward_terms.own_dropout = false;
+  const Case without = project(c, manifest);
+  EXPECT_TRUE(asks_for_gradients(without));
+  EXPECT_FALSE(has_variant(without, dropout_variant.name));
+  EXPECT_TRUE(draws_own_dropout(project(forward_of(c), manifest)));
 }
 
 TEST(Dropout, IsLeftOutWhereTheManifestDoesNotTakeIt) {

@@ -213,6 +213,11 @@ std::array<Values, gradient_count> right_gradients(Kernel& core, const Case& c) 
   return core.backward(c, {forward.out.tensor(), forward.lse.tensor()}, c.dtype()).gradients;
 }
 
+// Nobody but the kernel knows what it has dropped.
+TEST(OtherRules, SayNothingOfGradientsByAMaskThatTheKernelDraws) {
+  EXPECT_FALSE(GradientYardstick(generate(property_named("dropout.same-mask"), DType::f32, 1, 0)).says_something());
+}
+
 /// How often assert_close rejects what is right, by variant and form.
 class RightRejected {
  public:
