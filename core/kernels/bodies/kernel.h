@@ -132,7 +132,8 @@ inline void state_backward(Manifest& manifest, DType inner) {
   BackwardTerms& terms = manifest.backward_terms;
   terms.dmask = terms.dsink = true;
   terms.uses_out = terms.uses_lse = false;
-  terms.d_lse = terms.own_dropout = true;
+  terms.d_lse = true;
+  terms.own_dropout = manifest.variants.find(dropout_variant.name)->second.own;
   terms.masked_row = MaskedGradient::zero;
   terms.weights = WeightsFrom::stored, terms.delta = DeltaFrom::weights;
   terms.claims = {Claim::deterministic, Claim::batch_invariant, Claim::padding_invariant, Claim::ignores_dead_values};

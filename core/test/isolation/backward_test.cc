@@ -99,7 +99,9 @@ void expect_each_alone(Kernel& kernel) {
     for (const Gradient one : every_gradient) {
       const auto at = static_cast<std::size_t>(one);
       EXPECT_EQ(alone.gradients[at].present(), one == gradient);
-      if (one == gradient) EXPECT_EQ(alone.gradients[at].tensor(), all.gradients[at].tensor()) << name_of(one);
+      if (one == gradient) {
+        EXPECT_EQ(alone.gradients[at].tensor(), all.gradients[at].tensor()) << name_of(one);
+      }
     }
   }
 }

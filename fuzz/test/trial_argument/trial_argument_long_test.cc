@@ -337,7 +337,9 @@ TEST_F(TrialAdapter, InJavaScriptDoesTheSame) {
   c.causal = Causal::none;
   const Reply lists = served("lists.js", text(", variants: { hidden_below: {} }"), "node")->run(c);
   ASSERT_EQ(lists.status, CallStatus::ok) << lists.message;
-  if (lists.out.elements() > 0) EXPECT_EQ(lists.out[0], static_cast<double>(c.hidden_below));
+  if (lists.out.elements() > 0) {
+    EXPECT_EQ(lists.out[0], static_cast<double>(c.hidden_below));
+  }
   const Reply silent = served("silent.js", text(""), "node")->run(c);
   EXPECT_EQ(silent.status, CallStatus::unsupported);
   EXPECT_NE(silent.message.find("hidden_below"), std::string::npos) << silent.message;
