@@ -142,10 +142,12 @@ int range_octave(double range) {
 }
 
 bool is_ordinary(std::string_view kinds) {
+  const std::string_view loss = kind_in(kinds, "loss:");
   return is_one_of(kind_in(kinds, "scores:"),
                    "gaussian gaussian-0.1 exact-ties near-ties duplicate-keys "
                    "zero-queries") &&
          is_one_of(kind_in(kinds, "values:"), "gaussian ones half-ones one-hot low-weight-one-hot") &&
+         (loss.empty() || is_one_of(loss, "gaussian one-hot zero-rows integers")) &&
          kind_in(kinds, "scale:") == "inverse-root" && kind_in(kinds, "mask:") != "finite-sentinel" &&
          kind_in(kinds, "overrides:").empty();
 }

@@ -96,8 +96,8 @@ inline constexpr int first_range = -8, last_range = 24;
 [[nodiscard]] int range_octave(double range);
 
 /// Inputs such as most test-suites have: normal, equal or repeated keys, scores of a size about 1, values that are
-/// normal, ones or one-hot, scale 1/sqrt(dk), no huge finite mask, no element set apart. By the generators' words;
-/// captured cases have none.
+/// normal, ones or one-hot, gradients by the output of a size about 1, scale 1/sqrt(dk), no huge finite mask, no
+/// element set apart. By the generators' words; captured cases have none.
 [[nodiscard]] bool is_ordinary(std::string_view kinds);
 
 /// The errors of the judged elements of one case in its output format; elements of out, not lse.

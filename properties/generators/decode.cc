@@ -126,6 +126,7 @@ std::string kinds_of(const Recipe& r) {
   if (r.operation == Operation::attention) {
     add("scores:", name_of(r.scores));
     add("values:", name_of(r.values));
+    if (r.loss != LossKind::none) add("loss:", name_of(r.loss));
   } else {
     add("matrices:", name_of(r.matrices));
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "core/problem/fields.h"
 #include "properties/generators/recipe.h"
@@ -28,6 +29,7 @@ std::vector<std::string> all_kinds(Operation operation) {
   if (operation == Operation::attention) {
     add("scores:", Words<ScoreKind>::names);
     add("values:", Words<ValueKind>::names);
+    add("loss:", std::span(Words<LossKind>::names).subspan<1>());
   } else {
     add("matrices:", Words<MatrixKind>::names);
   }

@@ -134,6 +134,11 @@ enum class LossKind : std::uint8_t {
 enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
 
 template <>
+struct Words<LossKind> {
+  static constexpr std::array<std::string_view, 9> names{"none",      "gaussian",  "one-hot", "cancelling", "huge",
+                                                         "subnormal", "zero-rows", "heavy",   "integers"};
+};
+template <>
 struct Words<ScoreKind> {
   static constexpr std::array<std::string_view, 20> names{
       "gaussian-0.1",  "gaussian",   "gaussian-10",     "heavy",           "integers",

@@ -163,18 +163,22 @@ Result BackwardRun::out(Kernel& kernel) const {
                                             [passes = passes_](std::int64_t e) { return passes->bound_of_out(e); }));
 }
 
-Verdict BackwardRun::judged(GradientsAt at) const {
+Verdict BackwardRun::judged(GradientsAt at, std::int64_t rows) const {
   GradientOptions options = passes_->options;
-  options.at = at;
+  options.at = at, options.rows = rows;
   std::array<Verdict, gradient_count> all = passes_->verdicts(options, [](Gradient) { return true; });
+  std::int64_t judged = 0, there = 0;
+  for (const Verdict& one : all) judged += one.rows_judged, there += one.rows;
   Verdict worst = std::move(all[0]);
   for (std::size_t other = 1; other < all.size(); ++other) worst = worse_of({std::move(worst), std::move(all[other])});
+  worst.rows_judged = judged, worst.rows = there;
   return worst;
 }
 
-Verdict BackwardRun::judged(Gradient gradient) const {
+Verdict BackwardRun::judged(Gradient gradient, std::int64_t rows) const {
   if (!has(gradient)) return absent(gradient);
   GradientOptions options = passes_->options;
+  options.rows = rows;
   options.measure_errors = true;
   return passes_->verdicts(options, [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
 }

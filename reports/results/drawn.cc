@@ -103,8 +103,10 @@ std::vector<std::string> drawable(const DrawnCounts& counts) {
   for (const Operation operation : {Operation::attention, Operation::multihead}) {
     const std::string_view first = operation == Operation::attention ? "scores:" : "matrices:";
     if (std::ranges::none_of(counts, [&](const auto& one) { return one.first.starts_with(first); })) continue;
-    const std::vector<std::string> of_it = all_kinds(operation);
-    words.insert(words.end(), of_it.begin(), of_it.end());
+    const bool has_gradients =
+        std::ranges::any_of(counts, [](const auto& one) { return one.first.starts_with("loss:"); });
+    std::ranges::copy_if(all_kinds(operation), std::back_inserter(words),
+                         [&](const std::string& word) { return has_gradients || !word.starts_with("loss:"); });
   }
   return words;
 }

@@ -49,45 +49,103 @@ Mask<Arb> mask_of(const Problem& c, const Head& head, const Sequence& s, std::in
   return mask;
 }
 
+/// Of one head, with what is given of its rows.
+struct HeadInputs {
+  Matrix<Arb> q;
+  Mask<Arb> mask;
+  AnswerGradients<Arb> of;
+  AttentionResult<Arb> answers;
+};
+
+/// Of the head that `head` was loaded with.
+HeadInputs inputs_of(const GradientTask& task, const Sequence& s, std::int64_t h, const Head& head) {
+  const Problem& c = task.c;
+  const bool from_weights = task.backward.delta == DeltaFrom::weights;
+  HeadInputs all{.q = Matrix<Arb>(head.queries, head.dk),
+                 .mask = mask_of(c, head, s, h),
+                 .of = {Matrix<Arb>(head.queries, head.dv), std::nullopt},
+                 .answers = {Matrix<Arb>(head.queries, from_weights ? 0 : head.dv), Vector<Arb>(head.queries)}};
+  if (task.given.d_lse.present()) all.of.lse = Vector<Arb>(head.queries);
+  std::vector<double> row(static_cast<std::size_t>(head.dk));
+  const std::int64_t first = (s.entry * c.q().shape()[1] + h) * c.q().shape()[2] + s.first_query;
+  for (Index i = 0; i < head.queries; ++i) {
+    head.query(i, row.data());
+    for (Index e = 0; e < head.dk; ++e) all.q(i, e) = Arb(row[static_cast<std::size_t>(e)]);
+    for (Index e = 0; e < head.dv; ++e) all.of.out(i, e) = Arb(task.given.d_out[(first + i) * head.dv + e]);
+    for (Index e = 0; e < all.answers.out.cols(); ++e)
+      all.answers.out(i, e) = Arb(task.given.out[(first + i) * head.dv + e]);
+    all.answers.lse(i) = Arb(task.given.lse[first + i]);
+    if (all.of.lse) (*all.of.lse)(i) = Arb(task.given.d_lse[first + i]);
+  }
+  return all;
+}
+
+/// Those of a head of k and v.
+Matrix<Arb> keys_of_head(const Head& head) {
+  return balls_of(head.k.data(), head.keys, head.dk, head.dk);
+}
+Matrix<Arb> values_of_head(const Head& head) {
+  return balls_of(head.v.data(), head.keys, head.dv, head.stride);
+}
+
+unsigned digits_of(long bits) {
+  return static_cast<unsigned>(bits * 3 / 10 + 1);
+}
+
 }  // namespace
 
 std::vector<Gradients<Arb>> exact_gradients(const GradientTask& task, const Sequence& s, std::int64_t kv, long bits) {
-  const PrecisionScope<Arb> precision(static_cast<unsigned>(bits * 3 / 10 + 1));
+  const PrecisionScope<Arb> precision(digits_of(bits));
   const Problem& c = task.c;
   const std::int64_t heads = c.q().shape()[1] / c.k().shape()[1];
-  const bool at_answers = task.options.at == GradientsAt::answers;
-  const bool from_weights = task.backward.delta == DeltaFrom::weights;
   Head head;
   std::vector<Matrix<Arb>> q, k, v;
   std::vector<Mask<Arb>> masks;
   std::vector<AnswerGradients<Arb>> of;
   std::vector<AttentionResult<Arb>> answers;
-  std::vector<double> row;
   for (std::int64_t h = kv * heads; h < (kv + 1) * heads; ++h) {
     head.load(c, s, h, false);
-    if (k.empty()) {
-      k.push_back(balls_of(head.k.data(), head.keys, head.dk, head.dk));
-      v.push_back(balls_of(head.v.data(), head.keys, head.dv, head.stride));
-    }
-    row.resize(static_cast<std::size_t>(head.dk));
-    Matrix<Arb>& queries = q.emplace_back(head.queries, head.dk);
-    AnswerGradients<Arb>& by = of.emplace_back(Matrix<Arb>(head.queries, head.dv), std::nullopt);
-    if (task.given.d_lse.present()) by.lse = Vector<Arb>(head.queries);
-    AttentionResult<Arb>& at =
-        answers.emplace_back(Matrix<Arb>(head.queries, from_weights ? 0 : head.dv), Vector<Arb>(head.queries));
-    const std::int64_t first = (s.entry * c.q().shape()[1] + h) * c.q().shape()[2] + s.first_query;
-    for (Index i = 0; i < head.queries; ++i) {
-      head.query(i, row.data());
-      for (Index e = 0; e < head.dk; ++e) queries(i, e) = Arb(row[static_cast<std::size_t>(e)]);
-      for (Index e = 0; e < head.dv; ++e) by.out(i, e) = Arb(task.given.d_out[(first + i) * head.dv + e]);
-      for (Index e = 0; e < at.out.cols(); ++e) at.out(i, e) = Arb(task.given.out[(first + i) * head.dv + e]);
-      at.lse(i) = Arb(task.given.lse[first + i]);
-      if (by.lse) (*by.lse)(i) = Arb(task.given.d_lse[first + i]);
-    }
-    masks.push_back(mask_of(c, head, s, h));
+    if (k.empty()) k.push_back(keys_of_head(head)), v.push_back(values_of_head(head));
+    HeadInputs own = inputs_of(task, s, h, head);
+    q.push_back(std::move(own.q)), masks.push_back(std::move(own.mask));
+    of.push_back(std::move(own.of)), answers.push_back(std::move(own.answers));
   }
   return grouped_gradients(q, k, v, 1, heads, 1, Arb(c.scale), MaskStack<Arb>::four_d(std::move(masks), 1, heads), of,
-                           at_answers ? &answers : nullptr);
+                           task.options.at == GradientsAt::answers ? &answers : nullptr);
+}
+
+struct ExactQueryRows::Inputs {
+  Sequence s;
+  std::int64_t h;
+  Matrix<Arb> k, v;
+  HeadInputs own;
+};
+
+const Vector<Arb>& ExactQueryRows::row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i,
+                                       long bits) {
+  const Asked asked{s, h, i, bits};
+  if (asked_ == asked) return row_;
+  const PrecisionScope<Arb> precision(digits_of(bits));
+  if (!inputs_ || inputs_->s != s || inputs_->h != h) {
+    Head head;
+    head.load(task.c, s, h, false);
+    inputs_ =
+        std::make_shared<const Inputs>(s, h, keys_of_head(head), values_of_head(head), inputs_of(task, s, h, head));
+  }
+  const auto& [q, mask, of, answers] = inputs_->own;
+  std::optional<GivenRow<Arb>> given;
+  if (task.options.at == GradientsAt::answers) given = GivenRow<Arb>{row_of(answers.out, i), answers.lse(i)};
+  const Arb scale(task.c.scale);
+  const GradientRow<Arb> terms = gradient_row<Arb>(q, inputs_->k, inputs_->v, scale, mask, i, row_of(of.out, i),
+                                                   of.lse ? (*of.lse)(i) : Arb(0.0), given);
+  row_ = Vector<Arb>::Constant(q.cols(), Arb(0.0));
+  for (Index j = 0; !terms.empty && j < inputs_->k.rows(); ++j) {
+    if (!is_visible(mask, i, j, q.rows(), inputs_->k.rows())) continue;
+    for (Index e = 0; e < row_.size(); ++e) row_(e) = row_(e) + terms.of_products(j) * inputs_->k(j, e);
+  }
+  for (Arb& x : row_) x = scale * x;
+  asked_ = asked;
+  return row_;
 }
 
 /// What rows that see their sink alone add to its gradient.
@@ -107,7 +165,7 @@ Arb of_sink_alone(const GradientTask& task, const Sequence& s, std::int64_t h, d
 }
 
 ExactSharedGradients exact_shared_gradients(const GradientTask& task, long bits) {
-  const PrecisionScope<Arb> precision(static_cast<unsigned>(bits * 3 / 10 + 1));
+  const PrecisionScope<Arb> precision(digits_of(bits));
   const Problem& c = task.c;
   ExactSharedGradients all;
   const Shape& shape = c.mask().shape();

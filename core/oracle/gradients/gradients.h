@@ -35,6 +35,9 @@ struct GradientOptions {
   long max_ball_precision = 4096;  ///< bits
   /// Measure the errors of the judged elements (Verdict::errors); judge_gradients only.
   bool measure_errors = false;
+  /// Not 0: judge about so many rows, for cases that are too large to be judged as a whole (portion.h);
+  /// judge_gradients only.
+  std::int64_t rows = 0;
   // For tests, which show what difference it makes.
   bool balls_only = false;                      ///< nothing is decided by doubles
   void (*profile)(BackwardProfile&) = nullptr;  ///< changes what bounds are made of
@@ -50,7 +53,7 @@ using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 /// Judges each element of `found`, a tensor in its argument's shape or absent (not asked for; its verdict is skipped),
 /// as judge_attention does those of an output. A row without a key is excused, with what it would add to others; a row
 /// outside the domain (its 5) excuses the gradients by its keys and values too. `element` is a flat index into that
-/// gradient.
+/// gradient, rows are those of that gradient.
 [[nodiscard]] std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const BackwardInputs& given,
                                                                   const std::array<Tensor, gradient_count>& found,
                                                                   const Arithmetic& forward,

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
+#include "core/oracle/rows/sampled_rows.h"
 #include "core/oracle/workspace.h"
 #include "core/problem/sequences.h"
 #include "core/support/infinity.h"
@@ -37,21 +39,50 @@ bool all_finite(const double* row, std::int64_t n) {
 }  // namespace
 
 void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared) {
+  start(task, s, kv);
+  has_keys_ = true;
+  const std::int64_t keys = head_.keys, dk = head_.dk, dv = head_.dv;
+  of_k_.clear(keys, dk), of_v_.clear(keys, dv);
+  parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
+  constant_k_.assign(static_cast<std::size_t>(keys), 0.0), constant_v_ = constant_k_;
+  count_rows(task, s);
+  for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h, shared);
+}
+
+void GroupPass::run_rows(const GradientTask& task, const Sequence& s, std::int64_t kv,
+                         const std::vector<std::int64_t>& counts) {
+  start(task, s, kv);
+  has_keys_ = false;
+  SharedGradients none;
+  for (std::int64_t h = 0; h < heads_; ++h) {
+    std::vector<std::int64_t>& rows = taken_[static_cast<std::size_t>(h)];
+    const std::int64_t count = counts[static_cast<std::size_t>(h)];
+    rows.clear();
+    if (count == 0) continue;
+    load_head(task, s, h);
+    sample_rows(head_, count, static_cast<std::uint64_t>(s.entry * task.c.q().shape()[1] + first_head_ + h), rows);
+    for (const std::int64_t i : rows)
+      rows_[static_cast<std::size_t>(h * head_.queries + i)] = take_row(task, s, h, i, none);
+  }
+}
+
+void GroupPass::start(const GradientTask& task, const Sequence& s, std::int64_t kv) {
   const Problem& c = task.c;
   const std::int64_t all = c.q().shape()[1], kv_heads = c.k().shape()[1];
   heads_ = all / kv_heads, first_head_ = kv * heads_;
   group_ = Excuse::none;
   adds_ = hides_ = false;
   head_.load(c, s, first_head_, false);
-  const std::int64_t queries = head_.queries, keys = head_.keys, dk = head_.dk, dv = head_.dv;
+  const std::int64_t queries = head_.queries;
   rows_.assign(static_cast<std::size_t>(heads_ * queries), Excuse::none);
   row_constant_.assign(rows_.size(), 0.0);
-  of_q_.clear(heads_ * queries, dk), of_k_.clear(keys, dk), of_v_.clear(keys, dv);
-  parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
-  constant_k_.assign(static_cast<std::size_t>(keys), 0.0), constant_v_ = constant_k_;
+  of_q_.clear(heads_ * queries, head_.dk);
+  taken_.resize(static_cast<std::size_t>(heads_));
+  for (std::vector<std::int64_t>& rows : taken_) {
+    rows.resize(static_cast<std::size_t>(queries));
+    std::iota(rows.begin(), rows.end(), 0);
+  }
   pack_values();
-  count_rows(task, s);
-  for (std::int64_t h = 0; h < heads_; ++h) take_head(task, s, h, shared);
 }
 
 /// V as the loops have it, which products with gradients by the output are taken with.
@@ -88,7 +119,7 @@ void GroupPass::count_rows(const GradientTask& task, const Sequence& s) {
                           : pw(backward_profile(profile_, task.backward).u_a, rows_of_key_[j] + 1);
 }
 
-void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h, SharedGradients& shared) {
+void GroupPass::load_head(const GradientTask& task, const Sequence& s, std::int64_t h) {
   head_.load(task.c, s, first_head_ + h, true);
   profile_ = profile_for(task.c, head_, task.forward);
   kernel_ = backward_profile(profile_, task.backward);
@@ -96,6 +127,10 @@ void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int6
   here_ = profile_of_evaluation(profile_);
   if (task.options.at == GradientsAt::answers && task.backward.delta != DeltaFrom::weights)
     here_.declared.delta = DeltaFrom::out;
+}
+
+void GroupPass::take_head(const GradientTask& task, const Sequence& s, std::int64_t h, SharedGradients& shared) {
+  load_head(task, s, h);
   head_k_.clear(head_.keys, head_.dk), head_v_.clear(head_.keys, head_.dv);
   kept_rows_.start(head_.keys, head_.dk, head_.dv);
   here_k_ = here_v_ = {}, most_q_ = most_g_ = 0;
@@ -151,7 +186,7 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   const std::int64_t slot = h * head_.queries + i;
   row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
   add_to_query(slot);
-  add_to_keys();
+  if (has_keys_) add_to_keys();
   return Excuse::none;
 }
 

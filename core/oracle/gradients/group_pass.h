@@ -62,10 +62,18 @@ class GroupPass {
  public:
   /// Key-value head `kv` of a sequence, and the heads that read it. Adds their part to `shared`.
   void run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared);
+  /// The gradients by q alone, of so many rows of each head (sampled_rows.h): all of them where it has no more.
+  void run_rows(const GradientTask& task, const Sequence& s, std::int64_t kv, const std::vector<std::int64_t>& counts);
 
   [[nodiscard]] std::int64_t first_head() const { return first_head_; }
   [[nodiscard]] std::int64_t heads() const { return heads_; }
   [[nodiscard]] const Head& head() const { return head_; }
+  /// Those of the group's head number h of which the gradient by q is known, ascending.
+  [[nodiscard]] const std::vector<std::int64_t>& rows(std::int64_t h) const {
+    return taken_[static_cast<std::size_t>(h)];
+  }
+  /// Are those of k and v?
+  [[nodiscard]] bool has_keys() const { return has_keys_; }
   /// The element of dq of row i and column c of the group's head number h, of dk or dv of key j.
   [[nodiscard]] ElementBound query(std::int64_t h, std::int64_t i, std::int64_t c) const;
   [[nodiscard]] ElementBound key(std::int64_t j, std::int64_t c) const;
@@ -77,6 +85,8 @@ class GroupPass {
   [[nodiscard]] bool hides() const { return hides_; }
 
  private:
+  void start(const GradientTask& task, const Sequence& s, std::int64_t kv);
+  void load_head(const GradientTask& task, const Sequence& s, std::int64_t h);
   void count_rows(const GradientTask& task, const Sequence& s);
   void take_head(const GradientTask& task, const Sequence& s, std::int64_t h, SharedGradients& shared);
   [[nodiscard]] Excuse take_row(const GradientTask& task, const Sequence& s, std::int64_t h, std::int64_t i,
@@ -100,7 +110,8 @@ class GroupPass {
                                       double phi, bool grouped, double constant, Excuse excuse) const;
 
   std::int64_t first_head_ = 0, heads_ = 0;
-  bool adds_ = false, hides_ = false;
+  bool adds_ = false, hides_ = false, has_keys_ = true;
+  std::vector<std::vector<std::int64_t>> taken_;  ///< rows of each head
   Head head_;
   Row row_;
   Profile profile_;

@@ -8,6 +8,7 @@
 #include "core/oracle/gradients/exact_gradients.h"
 #include "core/oracle/gradients/gradients.h"
 #include "core/oracle/gradients/group_pass.h"
+#include "core/oracle/gradients/portion.h"
 #include "core/oracle/rows/ball_row.h"
 #include "core/oracle/tally.h"
 #include "core/problem/sequences.h"
@@ -21,6 +22,7 @@ using detail::Decision;
 using detail::for_each_group;
 using detail::GradientTask;
 using detail::GroupPass;
+using detail::Portion;
 using detail::SharedGradients;
 
 constexpr double doubt = 0x1p-20;
@@ -54,22 +56,23 @@ void for_each_shared(const SharedGradients& shared, Visit&& visit) {
 }
 
 /// visit(gradient, flat index of its element, row or key within the group's sequence, head within the group, column) of
-/// every element of a group.
+/// every element of a group that the pass knows. Keys stand first: where balls are asked for them, rows of q are among
+/// these.
 template <class Visit>
 void for_each_element(const Problem& c, const Sequence& s, const GroupPass& pass, Visit&& visit) {
   const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
-  for (std::int64_t h = 0; h < pass.heads(); ++h)
-    for (std::int64_t i = 0; i < s.queries; ++i)
-      for (std::int64_t e = 0; e < q[3]; ++e) {
-        const std::int64_t row = (s.entry * q[1] + pass.first_head() + h) * q[2] + s.first_query + i;
-        visit(Gradient::q, row * q[3] + e, i, h, e);
-      }
   const std::int64_t kv = pass.first_head() / std::max<std::int64_t>(1, pass.heads());
-  for (std::int64_t j = 0; j < s.keys; ++j) {
+  for (std::int64_t j = 0; pass.has_keys() && j < s.keys; ++j) {
     const std::int64_t row = (s.entry * k[1] + kv) * k[2] + s.first_key + j;
     for (std::int64_t e = 0; e < k[3]; ++e) visit(Gradient::k, row * k[3] + e, j, 0, e);
     for (std::int64_t e = 0; e < v[3]; ++e) visit(Gradient::v, row * v[3] + e, j, 0, e);
   }
+  for (std::int64_t h = 0; h < pass.heads(); ++h)
+    for (const std::int64_t i : pass.rows(h))
+      for (std::int64_t e = 0; e < q[3]; ++e) {
+        const std::int64_t row = (s.entry * q[1] + pass.first_head() + h) * q[2] + s.first_query + i;
+        visit(Gradient::q, row * q[3] + e, i, h, e);
+      }
 }
 
 ElementBound bound_of(const GroupPass& pass, Gradient of, std::int64_t row, std::int64_t h, std::int64_t e) {
@@ -92,19 +95,14 @@ class GradientJudge {
   void judge(const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
     pass.run(task_, s, kv, shared_);
-    exact_.clear(), bits_ = 0;
-    for_each_element(task_.c, s, pass,
-                     [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
-                       if (!found_[static_cast<std::size_t>(of)].present()) return;
-                       const double size = pass.size(of, row, h, e);
-                       judge_element(of, at, size, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
-                         if (bits != bits_) exact_ = exact_gradients(task_, s, kv, bits), bits_ = bits;
-                         const Gradients<Arb>& page = exact_[static_cast<std::size_t>(h)];
-                         return (of == Gradient::q ? page.q : of == Gradient::k ? page.k : page.v)(row, e);
-                       });
-                     });
-    for (std::optional<detail::ErrorMeter>& meter : meters_)
-      if (meter) meter->note(pass.adds(), pass.hides());
+    judge_known(s, kv, pass);
+  }
+  /// So many rows of q of each head alone.
+  void judge_rows(const Sequence& s, std::int64_t kv, const std::vector<std::int64_t>& counts) {
+    if (std::ranges::all_of(counts, [](std::int64_t count) { return count == 0; })) return;
+    GroupPass& pass = this_threads_pass();
+    pass.run_rows(task_, s, kv, counts);
+    judge_known(s, kv, pass);
   }
   /// After all groups.
   void judge_shared() {
@@ -118,12 +116,16 @@ class GradientJudge {
         });
     });
   }
-  [[nodiscard]] std::array<Verdict, gradient_count> verdicts() {
+  [[nodiscard]] std::array<Verdict, gradient_count> verdicts(const Portion& portion) {
     std::array<Verdict, gradient_count> all;
     for (std::size_t of = 0; of < all.size(); ++of) {
       all[of] = tallies_[of].verdict();
       if (meters_[of]) all[of].errors = meters_[of]->take(task_.c.k().shape()[2]);
       if (!found_[of].present()) all[of].outcome = Outcome::skipped;
+    }
+    for (const Gradient of : gradients_by_inputs) {
+      const auto at = static_cast<std::size_t>(of);
+      if (found_[at].present()) all[at].rows_judged = portion.judged(of), all[at].rows = portion.all(of);
     }
     return all;
   }
@@ -131,6 +133,25 @@ class GradientJudge {
  private:
   [[nodiscard]] detail::CaseTally tally(Gradient of) const {
     return {task_.c, task_.c[slot_of(of)].shape(), std::string(name_of(of))};
+  }
+
+  /// What a pass knows of a group.
+  void judge_known(const Sequence& s, std::int64_t kv, const GroupPass& pass) {
+    exact_.clear(), bits_ = 0;
+    for_each_element(task_.c, s, pass,
+                     [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
+                       if (!found_[static_cast<std::size_t>(of)].present()) return;
+                       const double size = pass.size(of, row, h, e);
+                       judge_element(of, at, size, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
+                         if (of == Gradient::q && bits != bits_)
+                           return exact_rows_.row(task_, s, pass.first_head() + h, row, bits)(e);
+                         if (bits != bits_) exact_ = exact_gradients(task_, s, kv, bits), bits_ = bits;
+                         const Gradients<Arb>& page = exact_[static_cast<std::size_t>(h)];
+                         return (of == Gradient::q ? page.q : of == Gradient::k ? page.k : page.v)(row, e);
+                       });
+                     });
+    for (std::optional<detail::ErrorMeter>& meter : meters_)
+      if (meter) meter->note(pass.adds(), pass.hides());
   }
 
   /// `size`: of its terms; `ball_at(bits)`: the exact element as a ball.
@@ -189,7 +210,8 @@ class GradientJudge {
   std::array<detail::CaseTally, gradient_count> tallies_;
   std::array<std::optional<detail::ErrorMeter>, gradient_count> meters_;
   SharedGradients shared_;
-  std::vector<Gradients<Arb>> exact_;
+  std::vector<Gradients<Arb>> exact_;  ///< of the group, to bits_
+  detail::ExactQueryRows exact_rows_;
   detail::ExactSharedGradients exact_shared_;
   long bits_ = 0;
 };
@@ -226,9 +248,20 @@ std::array<Verdict, gradient_count> judge_gradients(const Problem& c, const Back
                                                     const GradientOptions& options) {
   const GradientTask task{c, given, forward, backward, options};
   GradientJudge judge(task, found);
-  for_each_group(c, [&](const Sequence& s, std::int64_t kv) { judge.judge(s, kv); });
+  GradientChoice wanted{};
+  std::ranges::transform(found, wanted.begin(), &Tensor::present);
+  const Portion portion(c, options.rows, wanted);
+  std::int64_t number = 0;
+  for (const Sequence& s : sequences_of(c)) {
+    for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv)
+      if (portion.is_whole(number, kv))
+        judge.judge(s, kv);
+      else
+        judge.judge_rows(s, kv, portion.rows_of(number, kv));
+    ++number;
+  }
   judge.judge_shared();
-  return judge.verdicts();
+  return judge.verdicts(portion);
 }
 
 }  // namespace attest

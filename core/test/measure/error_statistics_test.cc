@@ -124,6 +124,9 @@ TEST(Ordinary, AreInputsOfMostTests) {
   EXPECT_FALSE(is_ordinary("scores:gaussian values:ones overrides:yes" + rest));
   EXPECT_FALSE(is_ordinary("scores:gaussian values:ones mask:finite-sentinel scale:inverse-root"));
   EXPECT_FALSE(is_ordinary("scores:gaussian values:ones mask:none scale:one"));
+  EXPECT_TRUE(is_ordinary("scores:gaussian values:ones loss:one-hot" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:ones loss:huge" + rest));
+  EXPECT_FALSE(is_ordinary("scores:gaussian values:ones loss:subnormal" + rest));
   EXPECT_FALSE(is_ordinary(""));
 }
 

@@ -13,18 +13,25 @@ namespace attest {
 namespace {
 
 template <Gradient gradient>
+Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
+  return BackwardRun(kernel, c).judged(gradient, judging.rows_of(c));
+}
+
+template <Gradient gradient>
 Verdict oracle(Kernel& kernel, const Case& c) {
-  return BackwardRun(kernel, c).judged(gradient);
+  return oracle_as<gradient>(kernel, c, {});
 }
 
-Verdict all_three(Kernel& kernel, const Case& c) {
-  return BackwardRun(kernel, c).judged(GradientsAt::definition);
+template <GradientsAt at>
+Verdict all_as(Kernel& kernel, const Case& c, const Judging& judging) {
+  return BackwardRun(kernel, c).judged(at, judging.rows_of(c));
 }
 
-/// Of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is, these are the
-/// gradients.
-Verdict given(Kernel& kernel, const Case& c) {
-  return BackwardRun(kernel, c).judged(GradientsAt::answers);
+/// At the answers, of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is,
+/// these are the gradients.
+template <GradientsAt at>
+Verdict all(Kernel& kernel, const Case& c) {
+  return all_as<at>(kernel, c, {});
 }
 
 /// Those that must be finite by the bound.
@@ -79,19 +86,22 @@ const Property family[] = {
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = of_tiles_with_gradients,
-                     .check = oracle<Gradient::q>}),
+                     .check = oracle<Gradient::q>,
+                     .check_as = oracle_as<Gradient::q>}),
     about_gradients({.name = "backward.oracle-dk",
                      .statement = "dK lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = of_tiles_with_gradients,
-                     .check = oracle<Gradient::k>}),
+                     .check = oracle<Gradient::k>,
+                     .check_as = oracle_as<Gradient::k>}),
     about_gradients({.name = "backward.oracle-dv",
                      .statement = "dV lies within the bound of the definition's exact gradient",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
                      .given = of_tiles_with_gradients,
-                     .check = oracle<Gradient::v>}),
+                     .check = oracle<Gradient::v>,
+                     .check_as = oracle_as<Gradient::v>}),
     about_gradients({.name = "backward.oracle-dmask",
                      .statement = "dB lies within the bound of the exact dS, added up over the entries and heads that "
                                   "share the mask",
@@ -118,7 +128,8 @@ const Property family[] = {
                      .backward = Backward::from_lse,
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = given}),
+                     .check = all<GradientsAt::answers>,
+                     .check_as = all_as<GradientsAt::answers>}),
     about_gradients(
         {.name = "backward.head-dims",
          .statement =
@@ -129,7 +140,8 @@ const Property family[] = {
          .given = [](Draw& draw) -> Case {
            return draw.attention().where(odd_head_dims).with_later_arguments().with_gradients();
          },
-         .check = all_three}),
+         .check = all<GradientsAt::definition>,
+         .check_as = all_as<GradientsAt::definition>}),
     about_gradients({.name = "backward.finite",
                      .statement = "inside the domain (gradient-bounds.md, 5) the gradients are finite",
                      .floating_point = "required",

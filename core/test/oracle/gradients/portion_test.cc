@@ -1,0 +1,198 @@
+// Gradients of which some rows are judged, where a case is too large to be judged as a whole.
+#include "core/oracle/gradients/portion.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "core/kernel/kernel_under_test.h"
+#include "core/oracle/gradients/exact_gradients.h"
+#include "core/test/cases.h"
+
+namespace attest {
+namespace {
+
+using detail::Portion;
+
+test::CaseSizes sizes_of(std::int64_t heads, std::int64_t queries, std::int64_t keys) {
+  return {.batch = 2, .heads = heads, .queries = queries, .keys = keys, .dk = 4, .dv = 3, .kv_heads = heads / 2};
+}
+
+/// Two entries, two heads to a group.
+Case drawn_case(std::int64_t heads, std::int64_t queries, std::int64_t keys) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  const auto next = [&] { return normal(random); };
+  Case c = test::attention_of(sizes_of(heads, queries, keys),
+                              [&](Slot, const Shape& shape) { return test::filled(DType::f32, shape, next); });
+  c[Slot::d_out] = test::filled(DType::f32, c.out_shape(), next);
+  return c;
+}
+
+GradientChoice choice(std::initializer_list<Gradient> gradients) {
+  GradientChoice wanted{};
+  for (const Gradient of : gradients) wanted[static_cast<std::size_t>(of)] = true;
+  return wanted;
+}
+
+std::set<std::pair<int, int>> whole_groups(const Portion& portion, int sequences, int kv_heads) {
+  std::set<std::pair<int, int>> whole;
+  for (int s = 0; s < sequences; ++s)
+    for (int kv = 0; kv < kv_heads; ++kv)
+      if (portion.is_whole(s, kv)) whole.emplace(s, kv);
+  return whole;
+}
+
+TEST(Portion, IsAllThatThereIsWhereNoSampleIsAskedFor) {
+  const Case c = drawn_case(4, 10, 6);
+  for (const std::int64_t rows : {0, 80, 100}) {
+    const Portion portion(c, rows, all_gradients);
+    EXPECT_EQ(whole_groups(portion, 2, 2).size(), 4U);
+    EXPECT_EQ(portion.judged(Gradient::q), 80);
+    EXPECT_EQ(portion.all(Gradient::q), 80);
+    EXPECT_EQ(portion.judged(Gradient::k), 24);
+    EXPECT_EQ(portion.all(Gradient::v), 24);
+  }
+}
+
+TEST(Portion, OfGradientsByQIsRowsOfEachHead) {
+  const Portion portion(drawn_case(4, 10, 6), 19, choice({Gradient::q}));
+  EXPECT_TRUE(whole_groups(portion, 2, 2).empty());
+  EXPECT_EQ(portion.rows_of(0, 0), (std::vector<std::int64_t>{3, 3}));
+  EXPECT_EQ(portion.rows_of(1, 1), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(portion.judged(Gradient::q), 19);
+  EXPECT_EQ(portion.all(Gradient::q), 80);
+}
+
+TEST(Portion, OfGradientsByKeysIsWholeHeads) {
+  const Case c = drawn_case(8, 10, 6);
+  const std::pair<int, int> last{1, 3}, first{0, 0};
+  // One at least, whatever it takes; then as many as there is room for, the last and the first before others.
+  EXPECT_EQ(whole_groups(Portion(c, 1, choice({Gradient::k})), 2, 4), (std::set{last}));
+  EXPECT_EQ(whole_groups(Portion(c, 59, choice({Gradient::v})), 2, 4), (std::set{last, first}));
+  const Portion three(c, 60, choice({Gradient::k, Gradient::v}));
+  EXPECT_EQ(whole_groups(three, 2, 4).size(), 3U);
+  EXPECT_EQ(three.judged(Gradient::k), 18);
+  EXPECT_EQ(three.all(Gradient::k), 48);
+  EXPECT_EQ(three.rows_of(0, 1), (std::vector<std::int64_t>{0, 0}));
+  // Rows of q are theirs and, where these are asked for, those of the other heads.
+  EXPECT_EQ(three.judged(Gradient::q), 60);
+  const Portion both(c, 60, choice({Gradient::q, Gradient::k}));
+  std::int64_t rows = 60;
+  for (int group = 0; group < 8; ++group)
+    if (!both.is_whole(group / 4, group % 4))
+      for (const std::int64_t of_head : both.rows_of(group / 4, group % 4)) rows += of_head;
+  EXPECT_EQ(both.judged(Gradient::q), rows);
+  EXPECT_GE(rows, 60 + 10 * 3);
+}
+
+TEST(Portion, IsAllWhereRowsOfSeveralHeadsShareTheArgument) {
+  const Case c = drawn_case(4, 10, 6);
+  for (const Gradient of : {Gradient::mask, Gradient::sink})
+    EXPECT_EQ(whole_groups(Portion(c, 3, choice({of})), 2, 2).size(), 4U);
+}
+
+TEST(Portion, ChoosesNoHeadWithoutKeys) {
+  Case c = drawn_case(4, 10, 6);
+  c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{6, 0});
+  EXPECT_EQ(whole_groups(Portion(c, 1, choice({Gradient::k})), 2, 2), (std::set{std::pair{0, 1}}));
+}
+
+struct Judged {
+  BackwardInputs given;
+  std::array<Tensor, gradient_count> found;
+  Arithmetic forward;
+  BackwardArithmetic backward;
+};
+Judged answers_of(const Case& c) {
+  const auto kernel = std::move(open_kernels("builtin:flash", {}).front());
+  const Reply forward = kernel->run(forward_of(c), c.dtype(), /*want_lse=*/true);
+  EXPECT_EQ(forward.status, CallStatus::ok) << forward.message;
+  Judged all{.given = {c[Slot::d_out], c[Slot::d_lse], forward.out.tensor(), forward.lse.tensor()},
+             .found = {},
+             .forward = kernel->manifest().arithmetic_for(c),
+             .backward = kernel->manifest().backward_arithmetic_for(c)};
+  const Reply back = kernel->backward(c, {forward.out, forward.lse}, c.dtype());
+  EXPECT_EQ(back.status, CallStatus::ok) << back.message;
+  for (std::size_t of = 0; of < all.found.size(); ++of) all.found[of] = back.gradients[of].tensor();
+  return all;
+}
+
+TEST(SampledGradients, AreJudgedAloneAndCounted) {
+  const Case c = drawn_case(8, 40, 24);
+  const auto at = [](Gradient of) { return static_cast<std::size_t>(of); };
+  Judged answers = answers_of(c);
+  const auto verdict_on = [&](Gradient of, std::int64_t rows, bool others) {
+    std::array<Tensor, gradient_count> found = answers.found;
+    for (const Gradient other : gradients_by_inputs)
+      if (!others && other != of) found[at(other)] = {};
+    return judge_gradients(forward_of(c), answers.given, found, answers.forward, answers.backward,
+                           {.rows = rows})[at(of)];
+  };
+  for (const bool others : {false, true})
+    for (const Gradient of : gradients_by_inputs) {
+      SCOPED_TRACE(name_of(of));
+      Tensor& gradient = answers.found[at(of)];
+      const std::int64_t width = gradient.shape()[3], rows = gradient.elements() / width;
+      const Verdict some = verdict_on(of, 100, others);
+      EXPECT_EQ(some.outcome, Outcome::held) << some.reason;
+      EXPECT_EQ(some.rows, rows);
+      EXPECT_EQ(verdict_on(of, 0, others).rows_judged, rows);
+      // A wrong element is found in as many rows as were said to be judged.
+      std::int64_t seen = 0;
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const double right = gradient[row * width];
+        gradient.set(row * width, right + 1);
+        const Verdict verdict = verdict_on(of, 100, others);
+        if (verdict.outcome == Outcome::violated) ++seen, EXPECT_EQ(verdict.element, row * width);
+        gradient.set(row * width, right);
+      }
+      EXPECT_EQ(seen, some.rows_judged);
+      EXPECT_LT(seen, rows);
+      EXPECT_GT(seen, 0);
+    }
+}
+
+// A row by itself in balls is the row of its group, whatever the problem has.
+TEST(ExactQueryRows, AreThoseOfTheirGroup) {
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  const auto next = [&] { return normal(random); };
+  Case c = drawn_case(4, 5, 7);
+  c.causal = Causal::bottom_right, c.softcap = 1.5, c.dropout_p = 0.25;
+  c[Slot::mask] = test::filled(DType::f32, {2, 4, 5, 7}, next);
+  c[Slot::keep] = test::filled(DType::boolean, {2, 4, 5, 7}, [&] { return random() % 3 == 0 ? 0.0 : 1.0; });
+  c[Slot::sink] = test::filled(DType::f32, {4}, next);
+  c[Slot::alibi_slopes] = test::filled(DType::f32, {1, 4}, next);
+  c.alignment = Causal::bottom_right;
+  c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{7, 4});
+  c[Slot::d_lse] = test::filled(DType::f32, {2, 4, 5}, next);
+  validate(c);
+  const Tensor out = test::filled(DType::f32, c.out_shape(), next), lse = test::filled(DType::f32, {2, 4, 5}, next);
+  const BackwardInputs given{c[Slot::d_out], c[Slot::d_lse], out, lse};
+  const Arithmetic forward = universal_arithmetic(DType::f32, DType::f32);
+  std::int64_t compared = 0;
+  for (const GradientsAt at : {GradientsAt::definition, GradientsAt::answers})
+    for (const DeltaFrom delta : {DeltaFrom::out, DeltaFrom::weights}) {
+      BackwardArithmetic backward;
+      backward.delta = delta;
+      const detail::GradientTask task{c, given, forward, backward, {.at = at}};
+      detail::ExactQueryRows rows;
+      for (const Sequence& s : sequences_of(c))
+        for (std::int64_t h = 0; h < 4; ++h) {
+          const Matrix<Arb> expected = detail::exact_gradients(task, s, h / 2, 256)[static_cast<std::size_t>(h % 2)].q;
+          for (std::int64_t i = 0; i < s.queries; ++i)
+            for (Index e = 0; e < expected.cols(); ++e, ++compared) {
+              const Arb& one = rows.row(task, s, h, i, 128)(e);
+              EXPECT_TRUE(arb_overlaps(one.ball(), expected(i, e).ball())) << h << ' ' << i << ' ' << e;
+              EXPECT_GE(arb_rel_accuracy_bits(one.ball()), arb_is_zero(one.ball()) ? 0 : 60);
+            }
+        }
+    }
+  EXPECT_EQ(compared, 4 * 2 * 4 * 5 * 4);
+}
+
+}  // namespace
+}  // namespace attest
