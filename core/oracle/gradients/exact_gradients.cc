@@ -136,8 +136,8 @@ const Vector<Arb>& ExactQueryRows::row(const GradientTask& task, const Sequence&
   std::optional<GivenRow<Arb>> given;
   if (task.options.at == GradientsAt::answers) given = GivenRow<Arb>{row_of(answers.out, i), answers.lse(i)};
   const Arb scale(task.c.scale);
-  const GradientRow<Arb> terms = gradient_row<Arb>(q, inputs_->k, inputs_->v, scale, mask, i, row_of(of.out, i),
-                                                   of.lse ? (*of.lse)(i) : Arb(0.0), given);
+  const attest::GradientRow<Arb> terms = gradient_row<Arb>(q, inputs_->k, inputs_->v, scale, mask, i, row_of(of.out, i),
+                                                           of.lse ? (*of.lse)(i) : Arb(0.0), given);
   row_ = Vector<Arb>::Constant(q.cols(), Arb(0.0));
   for (Index j = 0; !terms.empty && j < inputs_->k.rows(); ++j) {
     if (!is_visible(mask, i, j, q.rows(), inputs_->k.rows())) continue;

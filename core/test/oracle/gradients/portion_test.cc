@@ -146,7 +146,10 @@ TEST(SampledGradients, AreJudgedAloneAndCounted) {
         const double right = gradient[row * width];
         gradient.set(row * width, right + 1);
         const Verdict verdict = verdict_on(of, 100, others);
-        if (verdict.outcome == Outcome::violated) ++seen, EXPECT_EQ(verdict.element, row * width);
+        if (verdict.outcome == Outcome::violated) {
+          ++seen;
+          EXPECT_EQ(verdict.element, row * width);
+        }
         gradient.set(row * width, right);
       }
       EXPECT_EQ(seen, some.rows_judged);
