@@ -108,12 +108,14 @@ Edge edge_of(const Recipe& r) {
   return edges[Stream(r.seed ^ 0x65646765U).below(4)];
 }
 
-/// Of what a variant has for each head, entry or pair, where anything lies under other strides: drawn apart from the
-/// others, which are then what they are without it. It is never `repeated`, as what a head has is not what all of them
-/// have.
-MemoryLayout layout_of_variant(const Recipe& r, Slot slot) {
-  return static_cast<MemoryLayout>(Stream(r.seed ^ (0x6b656570U + static_cast<std::uint64_t>(slot)))
-                                       .below(static_cast<int>(MemoryLayout::repeated)));
+/// Of what a variant has for each head, entry or pair, and of gradients by answers, where anything lies under other
+/// strides: drawn apart from the others, which are then what they are without it. A variant's are never `repeated`, as
+/// what a head has is not what all of them have; gradients by the output often are, behind a sum.
+MemoryLayout layout_of_later(const Recipe& r, Slot slot) {
+  const bool repeats = slot == Slot::d_out || slot == Slot::d_lse;
+  return static_cast<MemoryLayout>(
+      Stream(r.seed ^ (0x6b656570U + static_cast<std::uint64_t>(slot)))
+          .below(static_cast<int>(repeats ? MemoryLayout::far_rows : MemoryLayout::repeated)));
 }
 
 std::string kinds_of(const Recipe& r) {
@@ -185,8 +187,9 @@ Case decode(Recipe recipe) {
   fill_loss(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
-    for (const Slot slot : {Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale})
-      if (c[slot].present()) recipe.layouts[slot] = layout_of_variant(recipe, slot);
+    for (const Slot slot :
+         {Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale, Slot::d_out, Slot::d_lse})
+      if (c[slot].present()) recipe.layouts[slot] = layout_of_later(recipe, slot);
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 #include "core/problem/memory.h"
 #include "properties/test/catalogue/spoilt.h"
@@ -171,6 +172,24 @@ TEST(Strides, OfACaseHoldForEveryProperty) {
     violated += check_case(toy_property, *kernel, c).outcome == Outcome::violated;
   }
   EXPECT_GE(violated, 5);
+}
+
+// A gradient by the output lies in memory as what comes after attention leaves it: behind a sum it is repeated.
+TEST(Strides, OfGradientsByAnswersAreAllThatThereAre) {
+  for (const Slot slot : {Slot::d_out, Slot::d_lse}) {
+    std::map<MemoryLayout, int> drawn;
+    int apart = 0;
+    for (std::int64_t k = 0; k < 400; ++k) {
+      const Case c = generate(property_named("backward.strides"), DType::f32, 1, k);
+      if (!c[slot].present()) continue;
+      const Layouts layouts = layouts_of(c);
+      ++drawn[layouts[slot]];
+      apart += layouts[slot] != layouts.out;
+    }
+    for (int layout = 0; layout < static_cast<int>(MemoryLayout::far_rows); ++layout)
+      EXPECT_GE(drawn[static_cast<MemoryLayout>(layout)], 5) << name_of(slot) << " " << layout;
+    EXPECT_GE(apart, 80) << name_of(slot) << ": a kernel that takes the strides of the output for its own is right";
+  }
 }
 
 TEST(Strides, RepeatWhatIsEqual) {
