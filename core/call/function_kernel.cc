@@ -215,15 +215,15 @@ Reply FunctionKernel::call_backward(const Case& c, const BackwardCall& call, DTy
     problem.d_lse = c[Slot::d_lse].view();
     memory_.input("d_lse", problem.d_lse, layouts[Slot::d_lse]);
     const BackwardTerms& terms = manifest_.backward_terms;
-    if (terms.uses_out) problem.out = call.out.view(), memory_.input("out", problem.out, MemoryLayout::row_major);
-    if (terms.uses_lse) problem.lse = call.lse.view(), memory_.input("lse", problem.lse, MemoryLayout::row_major);
+    if (terms.uses_out) problem.out = call.out.view(), memory_.input("out", problem.out, layouts.out);
+    if (terms.uses_lse) problem.lse = call.lse.view(), memory_.input("lse", problem.lse, layouts.lse);
     attest_gradients gradients{};
     gradients.size = sizeof gradients;
     for (const Gradient gradient : every_gradient) {
       if (!call.asks_for(gradient, terms, c)) continue;
       attest_tensor& view = gradients.*members_of_gradients[static_cast<std::size_t>(gradient)];
       view = output_view(dtype_of(c, gradient, output), c[slot_of(gradient)].shape());
-      memory_.output(name_of(gradient), view, MemoryLayout::row_major);
+      memory_.output(name_of(gradient), view, layouts.out);
     }
     return invoke_in_place(functions_.backward, problem, gradients, said);
   });

@@ -25,27 +25,33 @@ std::string manifest_request() {
   return write_safetensors({{}, {{"attest", "1"}, {"op", "manifest"}}});
 }
 
+/// Answers of a forward pass that are sent with a problem, `out` and `lse`.
+using Answers = std::vector<std::pair<std::string, const Tensor*>>;
+
 /// Where a program that asks for strides is to lay its inputs: {"k": {"start": 0, "strides": [57, 27, 8, 1],
 /// "elements": 48}}, of the tensors that are not row-major, counted in elements.
-std::string strides_request(const Case& c, const Layouts& layouts) {
+std::string strides_request(const Case& c, const Layouts& layouts, const Answers& answers) {
   nlohmann::json places = nlohmann::json::object();
+  const auto add = [&](std::string_view name, const Tensor& tensor, MemoryLayout layout) {
+    if (!tensor.present() || layout == MemoryLayout::row_major) return;
+    const attest_tensor view = tensor.view();
+    const Placement placed = place(layout, view);
+    places[std::string(name)] = {{"start", placed.start},
+                                 {"strides", std::span(placed.stride).first(static_cast<std::size_t>(view.rank))},
+                                 {"elements", placed.elements}};
+  };
   for (int i = 0; i < slot_count; ++i) {
     const auto slot = static_cast<Slot>(i);
-    if (!c[slot].present() || layouts[slot] == MemoryLayout::row_major) continue;
-    const attest_tensor view = c[slot].view();
-    const Placement placed = place(layouts[slot], view);
-    places[std::string(name_of(slot))] = {
-        {"start", placed.start},
-        {"strides", std::span(placed.stride).first(static_cast<std::size_t>(view.rank))},
-        {"elements", placed.elements}};
+    add(name_of(slot), c[slot], layouts[slot]);
   }
+  for (const auto& [name, answer] : answers) add(name, *answer, name == "out" ? layouts.out : layouts.lse);
   return places.dump();
 }
 
 /// What a request says beside the problem: what the contract names, and nothing of the case's story.
-Provenance said_in_request(const Case& c, DType output, bool want_lse) {
+Provenance said_in_request(const Case& c, DType output, bool want_lse, const Answers& answers = {}) {
   Provenance said;
-  if (const Layouts layouts = layouts_of(c); layouts != Layouts()) said.strides = strides_request(c, layouts);
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts()) said.strides = strides_request(c, layouts, answers);
   if (want_lse) said.others["want"] = "lse";
   if (output != c.dtype()) said.others["out_dtype"] = name_of(output);
   return said;
@@ -250,13 +256,13 @@ class ExecCarrier final : public Carrier {
  private:
   /// Always a frame: of what a backward pass returns there is as much as of what it is given.
   Reply call_backward(const Case& c, DType output, const Wanted::Backward& backward, Clock::time_point until) {
-    Provenance said = said_in_request(c, output, /*want_lse=*/false);
+    Answers answers;
+    if (backward.terms.uses_out) answers.emplace_back("out", &backward.call.out);
+    if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.call.lse);
+    Provenance said = said_in_request(c, output, /*want_lse=*/false, answers);
     std::string& want = said.others["want"];
     for (const Gradient gradient : every_gradient)
       if (backward.asks_for(gradient, c)) want.append(want.empty() ? "" : " ").append(name_of(gradient));
-    std::vector<std::pair<std::string, const Tensor*>> answers;
-    if (backward.terms.uses_out) answers.emplace_back("out", &backward.call.out);
-    if (backward.terms.uses_lse) answers.emplace_back("lse", &backward.call.lse);
     const CasePieces request = pieces_of(c, said, answers);
     if (request.size() > max_frame)
       return {CallStatus::unsupported,

@@ -59,7 +59,8 @@ class PlantedBackward final : public TiledBackward<Format> {
 
   void load(const HeadRows<Format>& head) override {
     Base::load(head);
-    if (is("gradient-by-strides-of-out")) read_by_strides_of_out();
+    if (is("gradient-by-strides-of-out")) read_row_major(problem_.d_out, g_);
+    if (is("out-read-row-major") && problem_.out.data != nullptr) read_row_major(problem_.out, out_);
     last_key_ = 0, overtaken_ = false;
     if (h_ == 0) first_visible_[first_query_] = sight();
     for (Row<Format>& row : rows_) {
@@ -74,13 +75,13 @@ class PlantedBackward final : public TiledBackward<Format> {
     if (is("gradients-of-sequences-with-queries") && has(ATTEST_PACKED)) first_key_ = first_key_of_count();
   }
 
-  /// Which are row-major. What lies beyond the tensor's memory is not the mistake that is planted.
-  void read_by_strides_of_out() {
-    const attest_tensor& t = problem_.d_out;
+  /// Rows of the head, whatever the tensor's strides. What lies beyond its memory is not the mistake that is planted.
+  template <class Rows>
+  void read_row_major(const attest_tensor& t, Rows& rows) {
     const std::int64_t last = offset_in(t, t.shape[0] - 1, t.shape[1] - 1, t.shape[2] - 1, dv_ - 1);
     for (std::int64_t e = 0; e < queries_ * dv_; ++e) {
       const std::int64_t place = ((b_ * t.shape[1] + h_) * t.shape[2] + first_query_) * dv_ + e;
-      g_[at(e)] = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), std::min(place, last)));
+      rows[at(e)] = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), std::min(place, last)));
     }
   }
 
