@@ -61,7 +61,7 @@ void ErrorMeter::add(std::int64_t element, std::int64_t k, double found, double 
   if (decision.outcome == Outcome::held && decision.error > s.atol.back()) {
     for (std::size_t i = 0; i < relative_steps.size(); ++i) {
       // The rounding of the difference is at most 2^-53 of the error: added.
-      const double rest = decision.error * (1 + 0x1p-50) - relative_steps[i] * format_.unit * size;
+      const double rest = decision.error * (1 + 0x1p-50) - relative_steps[i] * unit_ * size;
       s.atol[i] = std::max(s.atol[i], rest);
     }
   }

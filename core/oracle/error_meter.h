@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "core/measure/error_statistics.h"
 #include "core/oracle/rows/row_oracle.h"
@@ -14,7 +15,11 @@ namespace attest::detail {
 /// worst.
 class ErrorMeter {
  public:
-  explicit ErrorMeter(DType output) : format_(format_of(output)), sample_(std::make_shared<ErrorSample>()) {}
+  /// `unit`: whose unit roundoff relative tolerances are counted in, where that is not the output's own.
+  explicit ErrorMeter(DType output, std::optional<DType> unit = {})
+      : format_(format_of(output)),
+        unit_(format_of(unit.value_or(output)).unit),
+        sample_(std::make_shared<ErrorSample>()) {}
   /// What the mask does in the row that was just started.
   void note_row(const Head& head, const Row& row);
   void note(bool bias, bool hides) { bias_ = bias_ || bias, hides_ = hides_ || hides; }
@@ -34,6 +39,7 @@ class ErrorMeter {
   void describe_size(double sum, double exact, const Decision& decision);
 
   const Format& format_;
+  double unit_;
   /// The worst element so far where it is of the row at hand: what is known of it is noted once, at the row's end.
   struct Worst {
     std::int64_t k = -1;  ///< -1: it is of another row

@@ -89,7 +89,8 @@ class GradientJudge {
                  tally(Gradient::sink)},
         shared_(shared_of(task.c, [&](Gradient of) { return found[static_cast<std::size_t>(of)].present(); })) {
     for (std::size_t of = 0; task.options.measure_errors && of < meters_.size(); ++of)
-      if (found[of].present()) meters_[of].emplace(found[of].dtype());
+      // Tables and tolerances of a run go by its dtype, of a gradient by sinks in f32, too.
+      if (found[of].present()) meters_[of].emplace(found[of].dtype(), task.c.dtype());
   }
 
   void judge(const Sequence& s, std::int64_t kv) {

@@ -1,4 +1,5 @@
-// Gradients of which some rows are judged, where a case is too large to be judged as a whole.
+// Verdicts on gradients: of some rows where a case is too large to be judged as a whole, of single rows in balls, and the
+// errors that are measured.
 #include "core/oracle/gradients/portion.h"
 
 #include <gtest/gtest.h>
@@ -156,6 +157,37 @@ TEST(SampledGradients, AreJudgedAloneAndCounted) {
       EXPECT_LT(seen, rows);
       EXPECT_GT(seen, 0);
     }
+}
+
+// Tolerances are written in units of the run's dtype, whatever that of a gradient is.
+TEST(GradientErrors, AreWithinWhatIsSuggestedInTheRunsDtype) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> normal;
+  const auto next = [&] { return normal(random); };
+  Case c;
+  for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::d_out})
+    c[slot] = test::filled(DType::f64, {1, 3, 6, 4}, next);
+  c[Slot::sink] = test::filled(DType::f32, {3}, next);
+  validate(c);
+  const Judged answers = answers_of(c);
+  const auto sink = static_cast<std::size_t>(Gradient::sink);
+  std::array<Tensor, gradient_count> found;
+  found[sink] = answers.found[sink];
+  ASSERT_EQ(found[sink].dtype(), DType::f32);
+  const Verdict verdict = judge_gradients(forward_of(c), answers.given, found, answers.forward, answers.backward,
+                                          {.measure_errors = true})[sink];
+  ASSERT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+  const GradientBounds exact = gradient_bounds(forward_of(c), answers.given, answers.forward, answers.backward);
+  double most = 0;
+  for (std::size_t step = 0; step < relative_steps.size(); ++step)
+    for (std::int64_t h = 0; h < 3; ++h) {
+      const ElementBound& bound = exact[sink][static_cast<std::size_t>(h)];
+      const double error = std::fabs(found[sink][h] - bound.value) - bound.certificate;
+      const double by_size = relative_steps[step] * format_of(DType::f64).unit * std::fabs(bound.value);
+      EXPECT_LE(error, verdict.errors->atol[step] + by_size) << step << ' ' << h;
+      most = std::max(most, error);
+    }
+  EXPECT_GT(most, 0x1p-40) << "of f32, whose unit would hide it all";
 }
 
 // A row by itself in balls is the row of its group, whatever the problem has.
