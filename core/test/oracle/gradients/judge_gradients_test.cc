@@ -1,7 +1,5 @@
-// Verdicts on gradients: of some rows where a case is too large to be judged as a whole, of single rows in balls, and the
-// errors that are measured.
-#include "core/oracle/gradients/portion.h"
-
+// Verdicts on gradients: of some rows where a case is too large to be judged as a whole, of single rows in balls, and
+// the errors that are measured.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +7,9 @@
 #include <set>
 
 #include "core/kernel/kernel_under_test.h"
+#include "core/measure/error_statistics.h"
 #include "core/oracle/gradients/exact_gradients.h"
+#include "core/oracle/gradients/portion.h"
 #include "core/test/cases.h"
 
 namespace attest {
