@@ -1,6 +1,7 @@
 """A kernel with a backward pass over standard input and output, in f64: backward_kernel.py MODE. No library.
 
-"right" answers with gradients written out, "all" with all of them whatever is asked for; "no-dk" leaves dk out of its reply, and "other-shape" transposes dq.
+"right" answers with gradients written out, "all" with all of them whatever is asked for; "no-dk" leaves dk out of its
+reply, and "other-shape" transposes dq; "strides" takes strides, and says those that it is told of instead of gradients.
 """
 
 import json
@@ -17,6 +18,7 @@ MANIFEST = {
     "masks": [],
     "lse": True,
     "backward": {"weights": "lse", "delta": "out", "d_lse": True},
+    "strides": mode == "strides",
 }
 
 
@@ -121,6 +123,8 @@ while True:
         reply({}, status="unsupported", message="no causal form, and a key at least")
     elif metadata["op"] == "attention":
         reply(forward(scale, tensors))
+    elif mode == "strides":
+        reply({}, status="failed", message=metadata.get("strides", "none"))
     else:
         assert metadata["attest"] == "2", metadata
         all_of_them = backward(scale, tensors)

@@ -4,11 +4,15 @@
 
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/oracle/gradients/gradients.h"
 #include "core/problem/case.h"
+#include "core/problem/memory.h"
 #include "core/test/isolation/adapter_checks.h"
 #include "core/test/isolation/opening.h"
 #include "core/test/says.h"
@@ -124,6 +128,82 @@ TEST(Backward, OfAProgram) {
   expect_right(*kernel, /*causal=*/false);
   expect_each_alone(*kernel);
   expect_each_alone(*open_kernel(program("all")));
+}
+
+/// Every tensor of a backward call under strides of its own.
+Case strided_case() {
+  Case c = backward_case(4, 2, Causal::none, 9);
+  set_layouts(c, parse_layouts("q=token-major d_out=column-major d_lse=every-other out=packed lse=padded-rows"));
+  return c;
+}
+std::vector<std::int64_t> strides_of(MemoryLayout layout, const Tensor& tensor) {
+  const Placement placed = place(layout, tensor.view());
+  return {placed.stride.begin(), placed.stride.begin() + tensor.shape().rank()};
+}
+
+TEST(Backward, WhatItIsGivenAndReturnsLiesUnderStrides) {
+  const Case c = strided_case();
+  const Tensor out = backward_case(4, 2, Causal::none, 1)[Slot::d_out],
+               lse = backward_case(4, 2, Causal::none, 3)[Slot::d_lse];
+  Manifest manifest;
+  manifest.name = "strided", manifest.dtypes = {DType::f64}, manifest.strides = manifest.lse = manifest.backward = true;
+  manifest.backward_terms.d_lse = true;
+  int inputs = 0, outputs = 0;
+  const auto under = [](const attest_tensor& view, MemoryLayout layout, const Tensor& tensor) {
+    EXPECT_EQ(std::vector<std::int64_t>(view.stride, view.stride + view.rank), strides_of(layout, tensor));
+  };
+  const auto each = [](const attest_tensor& view, auto&& visit) {
+    std::int64_t e = 0;
+    for (std::int64_t b = 0; b < view.shape[0]; ++b)
+      for (std::int64_t h = 0; h < view.shape[1]; ++h)
+        for (std::int64_t i = 0; i < view.shape[2]; ++i)
+          for (std::int64_t column = 0; column < (view.rank == 4 ? view.shape[3] : 1); ++column, ++e)
+            visit(e, static_cast<double*>(view.data)[b * view.stride[0] + h * view.stride[1] + i * view.stride[2] +
+                                                     (view.rank == 4 ? column * view.stride[3] : 0)]);
+  };
+  KernelFunctions functions;
+  functions.backward = [&](const attest_backward_problem& p, attest_gradients& g, std::string&) {
+    const auto given = [&](const attest_tensor& view, MemoryLayout layout, const Tensor& tensor) {
+      under(view, layout, tensor);
+      each(view, [&](std::int64_t e, double x) {
+        EXPECT_EQ(x, tensor[e]);
+        ++inputs;
+      });
+    };
+    given(p.forward->q, MemoryLayout::token_major, c.q());
+    given(p.d_out, MemoryLayout::column_major, c[Slot::d_out]);
+    given(p.d_lse, MemoryLayout::every_other, c[Slot::d_lse]);
+    given(p.out, MemoryLayout::packed, out);
+    given(p.lse, MemoryLayout::padded_rows, lse);
+    for (const auto& [view, slot] : {std::pair(&g.dq, Slot::q), std::pair(&g.dk, Slot::k), std::pair(&g.dv, Slot::v)}) {
+      under(*view, MemoryLayout::packed, c[slot]);
+      each(*view, [&](std::int64_t e, double& x) { x = static_cast<double>(e), ++outputs; });
+    }
+    return ATTEST_OK;
+  };
+  const Reply reply =
+      function_kernel("test:strided", manifest, functions)->backward(c, {out, lse, all_gradients, {}}, DType::f64);
+  ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(inputs, 2 * 4 * 3 * (4 + 2 + 1 + 2 + 1));
+  EXPECT_EQ(outputs, 2 * 4 * 3 * 4 + 2 * 2 * 5 * (4 + 2));
+  for (const Gradient one : gradients_by_inputs) {
+    const Tensor& gradient = reply.gradients[static_cast<std::size_t>(one)].tensor();
+    for (std::int64_t e = 0; e < gradient.elements(); ++e) ASSERT_EQ(gradient[e], static_cast<double>(e));
+  }
+}
+
+TEST(Backward, AProgramIsToldOfStrides) {
+  const Case c = strided_case();
+  const Tensor out(DType::f64, {2, 4, 3, 2}), lse(DType::f64, {2, 4, 3});
+  const Reply reply = open_kernel(program("strides"))->backward(c, {out, lse, all_gradients, {}}, DType::f64);
+  EXPECT_EQ(reply.status, CallStatus::failed);
+  const auto said = nlohmann::json::parse(reply.message.substr(reply.message.find('{')));
+  EXPECT_EQ(said.size(), 5U) << reply.message;
+  const auto strides = [&](const char* name) { return said.at(name).at("strides").get<std::vector<std::int64_t>>(); };
+  EXPECT_EQ(strides("d_out"), strides_of(MemoryLayout::column_major, out));
+  EXPECT_EQ(strides("d_lse"), strides_of(MemoryLayout::every_other, lse));
+  EXPECT_EQ(strides("out"), strides_of(MemoryLayout::packed, out));
+  EXPECT_EQ(strides("lse"), strides_of(MemoryLayout::padded_rows, lse));
 }
 
 TEST(Backward, OfAFunctionInJavaScript) {

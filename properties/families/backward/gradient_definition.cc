@@ -12,26 +12,16 @@
 namespace attest {
 namespace {
 
-template <Gradient gradient>
+/// One gradient at the definition, or all of them. At the answers, of a kernel that forms its weights anew from the
+/// log-sum-exp that it returned: whatever that is, these are the gradients.
+template <auto gradient_or_at>
 Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  return BackwardRun(kernel, c).judged(gradient, judging.rows_of(c));
+  return BackwardRun(kernel, c).judged(gradient_or_at, judging.rows_of(c));
 }
 
-template <Gradient gradient>
+template <auto gradient_or_at>
 Verdict oracle(Kernel& kernel, const Case& c) {
-  return oracle_as<gradient>(kernel, c, {});
-}
-
-template <GradientsAt at>
-Verdict all_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  return BackwardRun(kernel, c).judged(at, judging.rows_of(c));
-}
-
-/// At the answers, of a kernel that forms its weights anew from the log-sum-exp that it returned: whatever that is,
-/// these are the gradients.
-template <GradientsAt at>
-Verdict all(Kernel& kernel, const Case& c) {
-  return all_as<at>(kernel, c, {});
+  return oracle_as<gradient_or_at>(kernel, c, {});
 }
 
 /// Those that must be finite by the bound.
@@ -128,8 +118,8 @@ const Property family[] = {
                      .backward = Backward::from_lse,
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
-                     .check = all<GradientsAt::answers>,
-                     .check_as = all_as<GradientsAt::answers>}),
+                     .check = oracle<GradientsAt::answers>,
+                     .check_as = oracle_as<GradientsAt::answers>}),
     about_gradients(
         {.name = "backward.head-dims",
          .statement =
@@ -140,8 +130,8 @@ const Property family[] = {
          .given = [](Draw& draw) -> Case {
            return draw.attention().where(odd_head_dims).with_later_arguments().with_gradients();
          },
-         .check = all<GradientsAt::definition>,
-         .check_as = all_as<GradientsAt::definition>}),
+         .check = oracle<GradientsAt::definition>,
+         .check_as = oracle_as<GradientsAt::definition>}),
     about_gradients({.name = "backward.finite",
                      .statement = "inside the domain (gradient-bounds.md, 5) the gradients are finite",
                      .floating_point = "required",

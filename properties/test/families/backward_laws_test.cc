@@ -97,6 +97,26 @@ TEST(BackwardLaws, HoldOfABackwardPassThatIsWrittenOutOnceMore) {
   }
 }
 
+// As many rows as are asked for, where nothing is a sum over all of them.
+TEST(BackwardLaws, ThatHoldGradientsAgainstTheExactOnesJudgeSomeRows) {
+  const auto kernel = flash();
+  for (const char* const name :
+       {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv", "backward.given", "backward.head-dims"}) {
+    const Property& property = property_named(name);
+    int some = 0;
+    for (std::int64_t k = 0; k < 60; ++k) {
+      const Case c = generate(property, DType::f32, 1, k);
+      if (has_argument_of(c, Gradient::mask) || has_argument_of(c, Gradient::sink)) continue;
+      const Verdict whole = check_case(property, *kernel, c), part = check_case(property, *kernel, c, {.rows = 1});
+      EXPECT_EQ(whole.rows_judged, whole.rows) << name;
+      EXPECT_EQ(part.rows, whole.rows) << name;
+      EXPECT_NE(part.outcome, Outcome::violated) << name << ": " << part.reason;
+      some += part.rows_judged > 0 && part.rows_judged < part.rows ? 1 : 0;
+    }
+    EXPECT_GE(some, 8) << name;
+  }
+}
+
 TEST(BackwardLaws, EachGradientIsHeldAgainstWhatWasGiven) {
   for (const Gradient gradient : every_gradient) {
     Changed wrong(nullptr, [gradient](Reply& reply) {
