@@ -186,6 +186,8 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   if (c->softcap > 0) words += fmt::format(" softcap={}", short_number(c->softcap));
   if (c->dropout_p > 0) words += fmt::format(" dropout_p={}", short_number(c->dropout_p));
   if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
+  // All numbers may be 0 where a kernel reads what lies between them.
+  if (c->provenance.strides) words += fmt::format(" strides {}", one_line(*c->provenance.strides));
   constexpr std::int64_t shown = 8;
   for (int i = 0; i < slot_count; ++i) {
     const auto slot = static_cast<Slot>(i);

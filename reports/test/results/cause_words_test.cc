@@ -56,6 +56,9 @@ TEST(CauseWords, StateAWindowASoftcapAndDropout) {
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, 0 right, alignment top-left  q=1"));
   c.softcap = 12.5;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("alignment top-left softcap=12.5  q=1"));
+  c.provenance.strides = "k=every-other out=packed";
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("softcap=12.5 strides k=every-other out=packed  q=1"));
+  c.provenance.strides.reset();
   c.softcap = 0;
   c.dropout_p = 0.25, c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 2});
   c[Slot::keep].set(1, 1.0);
