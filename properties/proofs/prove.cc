@@ -120,13 +120,18 @@ std::vector<ProofShape> ascending(std::vector<ProofShape> shapes) {
   return shapes;
 }
 
-/// Those to be tried. A gradient that is summed over rows has the product of all their denominators for its own: as
-/// polynomials written out, at four rows of four keys they take 14 GB.
+/// Those to be tried. A gradient that is summed over rows has the product of all their denominators for its own, and
+/// the sum of a row's weights under a cap that of all its scores': as polynomials written out, four rows of four keys
+/// of the one take 14 GB, sixteen keys of the other 8 GB and minutes.
 std::vector<ProofShape> tried(const Property& property, const ProveOptions& options) {
   std::vector<ProofShape> shapes = options.shapes;
-  if (property.backward != Backward::none && options.back_end == BackEnd::symbolic)
-    for (ProofShape& shape : shapes)
-      shape.queries = std::min(shape.queries, most_of_gradients), shape.keys = std::min(shape.keys, most_of_gradients);
+  const bool written_out = options.back_end == BackEnd::symbolic, gradients = property.backward != Backward::none;
+  for (ProofShape& shape : shapes) {
+    if (written_out && gradients) shape.queries = std::min(shape.queries, most_of_gradients);
+    if (written_out && gradients) shape.keys = std::min(shape.keys, most_of_gradients);
+    if (written_out && property.needs.find("softcap") != std::string_view::npos)
+      shape.keys = std::min(shape.keys, most_under_cap);
+  }
   shapes = ascending(std::move(shapes));
   const auto again = std::ranges::unique(shapes);
   shapes.erase(again.begin(), again.end());

@@ -47,6 +47,8 @@ inline constexpr double largest_log2_error = -60;
 
 /// Queries and keys at which formulas of gradients are written out.
 inline constexpr std::int64_t most_of_gradients = 3;
+/// Keys at which those of capped scores are.
+inline constexpr std::int64_t most_under_cap = 8;
 
 struct ProveOptions {
   std::vector<ProofShape> shapes;
@@ -56,10 +58,11 @@ struct ProveOptions {
 };
 
 /// One property by one back end, at the shapes from the smallest on, each or the nearest one that the hypotheses allow
-/// (as many keys as queries, one head, one key), and of gradients one of at most most_of_gradients rows and keys where
-/// the back end is symbolic; a shape that they rule out, and a variant with a row that sees no key,
-/// are passed over. A statement that theorems.md lists as false is refuted on the core in balls instead. Proved:
-/// for all real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the variants drew.
+/// (as many keys as queries, one head, one key), and where the back end is symbolic one of at most most_of_gradients
+/// rows and keys of gradients, most_under_cap keys of capped scores; a shape that they rule out, and a variant with a
+/// row that sees no key, are passed over. A statement that theorems.md lists as false is refuted on the core in balls
+/// instead. Proved: for all real inputs, with the arguments (a row, a permutation, a scaled permutation G) that the
+/// variants drew.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options);
 /// The same on another kernel than the core on expressions.
 [[nodiscard]] Proof prove(const Property& property, const ProveOptions& options, Kernel& kernel);

@@ -642,6 +642,8 @@ def test_autograd_of_jax():
         (["torch"], "pytorch/sdpa_backends.py math --backward", "f64", 20),
         (["torch"], "pytorch/sdpa_backends.py math --backward", "bf16", 20),
         (["torch"], "pytorch/sdpa_backends.py flash --backward", "f32", 20),
+        (["torch"], "pytorch/mha_gradients.py weights", "f32", 20),
+        (["torch"], "pytorch/mha_gradients.py math", "f16", 20),
         (["jax"], "jax/jax_kernel.py --backward", "f32", 10),
     ],
 )
