@@ -5,18 +5,14 @@
 #include "core/bound/row_alarm.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
 
+#include "core/bound/leaning.h"
 #include "core/support/infinity.h"
 #include "core/support/room.h"
 
 namespace attest::detail {
 namespace {
-
-/// A summand counts as swallowed below this many units of its sum.
-constexpr double swallowed = 8;
 
 /// L of Higham and Mary's constants: `chains` of them hold together with probability 1 - p/2.
 double lambda_of_chains(double chains, double unit, double probability) {
@@ -26,30 +22,6 @@ double lambda_of_chains(double chains, double unit, double probability) {
 /// The constant itself, where it is below the proved one.
 double random_chain(double unit, double count, double lambda) {
   return std::min(pw(unit, count), std::expm1(lambda * std::sqrt(count) * unit + count * unit * unit / (1 - unit)));
-}
-
-/// Where the sum q.k begins and how large it may become, in units of the score.
-double reach_of(const Profile& p, const RowKeys& row, std::int64_t j) {
-  return std::fabs(p.of.scale) * row.size[j] + (p.bias_in_sum && row.b ? std::fabs(row.b[j]) : 0.0);
-}
-
-/// What a number shares with its multiples by -1 and powers of two, as bits; subnormal ones with themselves alone.
-std::uint64_t digits_of(double x) {
-  return x == 0 ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(x) & 0xfffffffffffffU;
-}
-
-/// Sum of the products |q_c k_c| below `least`, each `most` at the most.
-double leaning_products(const double* q, const double* k, std::int64_t dk, double least, double most) {
-  const auto part = [&](std::int64_t c) {
-    const double product = std::fabs(q[c] * k[c]), at_most = product < most ? product : most;
-    return product < least ? at_most : 0.0;
-  };
-  double parts[4] = {};
-  std::int64_t c = 0;
-  for (; c + 4 <= dk; c += 4)
-    for (std::int64_t lane = 0; lane < 4; ++lane) parts[lane] += part(c + lane);
-  for (; c < dk; ++c) parts[0] += part(c);
-  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
 /// One key's part in the sums per column.
@@ -73,62 +45,25 @@ void add_part(const Part& part, std::int64_t dv, const double* __restrict v, con
 }  // namespace
 
 bool RowAlarm::compare_keys(const Profile& p, const RowKeys& row, const BoundScratch& w) {
-  keys_.assign(static_cast<std::size_t>(row.n), Key{});
+  for (auto* marks : {&equal_dot_, &crowded_}) marks->assign(static_cast<std::size_t>(row.n), 0);
   bool apart = true;
-  const auto same = [&](bool Key::* mark, std::int64_t a, std::int64_t b) {
+  const auto same = [&](std::vector<unsigned char>& marks, std::int64_t a, std::int64_t b) {
     for (const std::int64_t j : {a, b}) {
-      keys_[static_cast<std::size_t>(j)].*mark = true;
+      marks[static_cast<std::size_t>(j)] = 1;
       if (row.alpha[j] >= swallowed * p.u_a) apart = false;
     }
   };
-  ranked_.clear();
+  ranked_.clear(), weighing_.clear();
   for (std::int64_t j = 0; j < row.n; ++j)
-    if (w.pp[static_cast<std::size_t>(j)] > 0) ranked_.emplace_back(row.la[j], j);
-  if (!row.exact_dots) {
-    // Open addressing, half of it empty: a place holds a key, or -1.
-    const std::size_t places = std::bit_ceil(2 * ranked_.size());
-    table_.assign(places, -1);
-    for (const Ranked& key : ranked_) {
-      const std::uint64_t bits = digits_of(row.t[key.second]);
-      std::size_t at = (bits * 0x9e3779b97f4a7c15U) >> 20U & (places - 1);
-      while (table_[at] >= 0 && digits_of(row.t[table_[at]]) != bits) at = (at + 1) & (places - 1);
-      if (table_[at] < 0)
-        table_[at] = key.second;
-      else
-        same(&Key::equal_dot, table_[at], key.second);
-    }
-  }
+    if (w.pp[static_cast<std::size_t>(j)] > 0) ranked_.emplace_back(row.la[j], j), weighing_.push_back(j);
+  if (!row.exact_dots) equal_.find(weighing_, row.t, [&](std::int64_t a, std::int64_t b) { same(equal_dot_, a, b); });
   std::sort(ranked_.begin(), ranked_.end());
   for (std::size_t i = 1; i < ranked_.size(); ++i)
-    if (ranked_[i].first == ranked_[i - 1].first) same(&Key::crowded, ranked_[i - 1].second, ranked_[i].second);
-  mark_crowds(p, row);
+    if (ranked_[i].first == ranked_[i - 1].first) same(crowded_, ranked_[i - 1].second, ranked_[i].second);
+  // Of logarithms of weights: an average summand is 1/n of the sum, so that summands within this of each other,
+  // relatively, agree to a few units of it.
+  mark_crowds(ranked_, swallowed * p.u_a * static_cast<double>(ranked_.size()), row.alpha, crowded_);
   return apart;
-}
-
-void RowAlarm::mark_crowds(const Profile& p, const RowKeys& row) {
-  // ranked_ holds the logarithms of the weights, sorted. An average summand is 1/n of the sum: within `wide` of each
-  // other, relatively, summands agree to a few units of the sum, within `narrow` to a fraction of one.
-  const double count = static_cast<double>(ranked_.size()), wide = swallowed * p.u_a * count, narrow = wide / 16;
-  const auto groups = [&](double width, auto&& is_crowd) {
-    for (std::size_t begin = 0, end = 0; begin < ranked_.size(); begin = end) {
-      double weight = 0;
-      for (end = begin; end < ranked_.size() && ranked_[end].first - ranked_[begin].first <= width; ++end)
-        weight += row.alpha[ranked_[end].second];
-      if (end - begin < 2 || !is_crowd(begin, end, weight)) continue;
-      for (std::size_t i = begin; i < end; ++i) keys_[static_cast<std::size_t>(ranked_[i].second)].crowded = true;
-    }
-  };
-  // Where the weights spread over many such windows, their last bits at the scale of the sum are as good as random.
-  groups(wide, [&](std::size_t begin, std::size_t end, double weight) {
-    return 16 * static_cast<double>(end - begin) > count || 16 * weight > 1;
-  });
-  // A few distinct weights, each many times over, spread without being random: clumps in their neighbourhood.
-  groups(narrow, [&](std::size_t begin, std::size_t end, double) {
-    const double low = ranked_[begin].first - wide / 2, high = ranked_[end - 1].first + wide / 2;
-    const auto from = std::lower_bound(ranked_.begin(), ranked_.end(), Ranked{low, 0});
-    const auto to = std::upper_bound(from, ranked_.end(), Ranked{high, std::numeric_limits<std::int64_t>::max()});
-    return end - begin >= 4 && 4 * static_cast<std::ptrdiff_t>(end - begin) > to - from;
-  });
 }
 
 void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q, const double* keys,
@@ -144,7 +79,7 @@ void RowAlarm::weigh_keys(const Profile& p, const RowKeys& row, const double* q,
     plain_[i] = w.ph[i];
     dot_[i] = square_[i] = 0;
     // Below 2^-960 a share of ph may underflow, and a value of f64 make it large again.
-    if (w.ph[i] > 0x1p-960 && proved > 0 && !keys_[i].equal_dot) {
+    if (w.ph[i] > 0x1p-960 && proved > 0 && equal_dot_[i] == 0) {
       // ph is the weight times e^E - 1, of which q.k's share at first order is the part that averages out.
       const double reach = reach_of(p, row, j);
       const double per_error = (row.capped ? w.kap[i] : 1.0) * w.ph[i] / std::expm1(w.E[i]);
@@ -176,7 +111,7 @@ void RowAlarm::sum_columns(const Profile& p, const RowKeys& row, const RowValues
     const Part part{plain_[i], dot_[i], square_[i], w.pp[i]};
     if (!(part.weight > 0 || part.plain > 0)) continue;
     const double* const v = values.v + (row.index ? row.index[j] : j) * values.stride;
-    const double* const least = keys_[i].crowded ? everything_.data() : least_.data();
+    const double* const least = crowded_[i] != 0 ? everything_.data() : least_.data();
     if (!values.apart)
       for (std::size_t k = 0; k < columns; ++k) distance_[k] = std::fabs(v[k] - o[k]);
     add_part(part, values.dv, v, values.apart ? values.apart + j * values.stride : distance_.data(), least,
@@ -210,7 +145,7 @@ void RowAlarm::evaluate(const Profile& p, const RowKeys& row, const KeyTerms& te
   double leaning_weights = 0;
   for (std::int64_t j = 0; j < row.n; ++j) {
     const auto i = static_cast<std::size_t>(j);
-    if (keys_[i].crowded || w.pp[i] < swallowed * u) leaning_weights += std::min(w.pp[i], u);
+    if (crowded_[i] != 0 || w.pp[i] < swallowed * u) leaning_weights += std::min(w.pp[i], u);
   }
   const double linear_weights = growth * (std::min(leaning_weights, h * u) + p.extra * u);
   const double hm_weights = std::min(terms.sum_error, random_chain(u, in_weights, lambda) + linear_weights);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "core/bound/error_alarm.h"
+#include "core/bound/leaning.h"
 #include "core/bound/row_bound.h"
 
 namespace attest::detail {
@@ -20,17 +20,8 @@ class RowAlarm {
                 double probability, ElementAlarm* out);
 
  private:
-  /// What the assumption makes of a key.
-  struct Key {
-    bool equal_dot = false;  ///< shares q.k up to sign and a power of two: its score's error is another's
-    bool crowded = false;    ///< shares its weight, or nearly
-  };
-  /// A number that is compared and the key it is of.
-  using Ranked = std::pair<double, std::int64_t>;
-
-  /// Fills keys_. False where keys that carry weight are equal.
+  /// Fills equal_dot_ and crowded_. False where keys that carry weight are equal.
   bool compare_keys(const Profile& p, const RowKeys& row, const BoundScratch& w);
-  void mark_crowds(const Profile& p, const RowKeys& row);
   /// Fills plain_, dot_ and square_.
   void weigh_keys(const Profile& p, const RowKeys& row, const double* q, const double* keys, const BoundScratch& w);
   /// Fills the sums per column.
@@ -38,8 +29,10 @@ class RowAlarm {
                    const BoundScratch& w, const ElementTerms* elements);
 
   std::vector<Ranked> ranked_;
-  std::vector<Key> keys_;
-  std::vector<std::int64_t> table_;
+  std::vector<std::int64_t> weighing_;  ///< the keys that carry weight
+  EqualDigits equal_;
+  std::vector<unsigned char> equal_dot_;  ///< shares q.k up to sign and a power of two: its score's error is another's
+  std::vector<unsigned char> crowded_;    ///< shares its weight, or nearly
   std::vector<double> scaled_q_;
   // Per key, what multiplies |v_jk - o_k|: errors that are not random; q.k at its proved worst; its largest root of a
   // sum of squares.

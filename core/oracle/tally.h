@@ -20,6 +20,7 @@ struct Decision {
   double error = 0;  ///< upper end
   double allowed = 0;
   int level = 1;
+  double least = 0;    ///< lower end of error, where an alarm may ask for it
   std::string said{};  ///< for the verdict, of one that was not held, where doubles would not tell; empty: they do
 };
 

@@ -163,9 +163,9 @@ Result BackwardRun::out(Kernel& kernel) const {
                                             [passes = passes_](std::int64_t e) { return passes->bound_of_out(e); }));
 }
 
-Verdict BackwardRun::judged(GradientsAt at, std::int64_t rows) const {
+Verdict BackwardRun::judged(GradientsAt at, std::int64_t rows, double alarm) const {
   GradientOptions options = passes_->options;
-  options.at = at, options.rows = rows;
+  options.at = at, options.rows = rows, options.alarm_probability = alarm;
   std::array<Verdict, gradient_count> all = passes_->verdicts(options, [](Gradient) { return true; });
   std::int64_t judged = 0, there = 0;
   for (const Verdict& one : all) judged += one.rows_judged, there += one.rows;
@@ -175,10 +175,10 @@ Verdict BackwardRun::judged(GradientsAt at, std::int64_t rows) const {
   return worst;
 }
 
-Verdict BackwardRun::judged(Gradient gradient, std::int64_t rows) const {
+Verdict BackwardRun::judged(Gradient gradient, std::int64_t rows, double alarm) const {
   if (!has(gradient)) return absent(gradient);
   GradientOptions options = passes_->options;
-  options.rows = rows;
+  options.rows = rows, options.alarm_probability = alarm;
   options.measure_errors = true;
   return passes_->verdicts(options, [&](Gradient one) { return one == gradient; })[static_cast<std::size_t>(gradient)];
 }

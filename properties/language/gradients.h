@@ -41,10 +41,10 @@ class BackwardRun {
   [[nodiscard]] Result of(Gradient gradient) const;
   /// What the forward pass returned; in a proof it is run for that.
   [[nodiscard]] Result out(Kernel& kernel) const;
-  /// Each held against the exact one, the worst of them. `rows`: as of GradientOptions.
-  [[nodiscard]] Verdict judged(GradientsAt at, std::int64_t rows = 0) const;
+  /// Each held against the exact one, the worst of them. `rows` and `alarm`, the probability: as of GradientOptions.
+  [[nodiscard]] Verdict judged(GradientsAt at, std::int64_t rows = 0, double alarm = 0) const;
   /// One of them held against the definition's, with its errors measured; skipped where there is none.
-  [[nodiscard]] Verdict judged(Gradient gradient, std::int64_t rows = 0) const;
+  [[nodiscard]] Verdict judged(Gradient gradient, std::int64_t rows = 0, double alarm = 0) const;
 
  private:
   [[nodiscard]] Verdict absent(Gradient gradient) const;  ///< why it has it not

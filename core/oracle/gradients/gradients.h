@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/bound/backward_profile.h"
+#include "core/bound/error_alarm.h"
 #include "core/bound/error_bound.h"
 #include "core/kernel/backward_arithmetic.h"
 #include "core/measure/verdict.h"
@@ -38,6 +39,8 @@ struct GradientOptions {
   /// Not 0: judge about so many rows, for cases that are too large to be judged as a whole (portion.h);
   /// judge_gradients only.
   std::int64_t rows = 0;
+  /// As of OracleOptions, of dq, dk and dv; elements of other gradients are counted as uncovered.
+  double alarm_probability = 0;
   // For tests, which show what difference it makes.
   bool balls_only = false;                      ///< nothing is decided by doubles
   void (*profile)(BackwardProfile&) = nullptr;  ///< changes what bounds are made of
@@ -49,6 +52,11 @@ using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 /// Exact values and bounds of the gradients of a valid attention problem, in double.
 [[nodiscard]] GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
                                              const BackwardArithmetic& backward, const GradientOptions& options = {});
+
+/// The probabilistic bounds of the same elements, of options.alarm_probability.
+using GradientAlarms = std::array<std::vector<ElementAlarm>, gradient_count>;
+[[nodiscard]] GradientAlarms gradient_alarms(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
+                                             const BackwardArithmetic& backward, const GradientOptions& options);
 
 /// Judges each element of `found`, a tensor in its argument's shape or absent (not asked for; its verdict is skipped),
 /// as judge_attention does those of an output. A row without a key is excused, with what it would add to others; a row

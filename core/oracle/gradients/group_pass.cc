@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -17,6 +18,9 @@ namespace {
 constexpr double unit = 0x1p-53;
 /// One product in the loops' own layout costs so much less than one apart.
 constexpr std::int64_t times_cheaper = 3;
+/// Of more rows times keys the alarm of dk and dv, which has to know all of them at once, is not evaluated: it would
+/// take 64 bytes for each.
+constexpr std::int64_t most_alarmed_terms = std::int64_t{1} << 20;
 
 std::int64_t panels(std::int64_t keys) {
   return (keys + panel_width - 1) / panel_width;
@@ -36,11 +40,22 @@ bool all_finite(const double* row, std::int64_t n) {
   return std::all_of(row, row + n, [](double x) { return std::isfinite(x); });
 }
 
+/// The same of rows that differ by a sign and a power of two.
+std::vector<double> in_proportion(const double* row, std::int64_t n) {
+  std::vector<double> same(row, row + n);
+  const auto first = std::ranges::find_if(same, [](double x) { return x != 0 && std::isfinite(x); });
+  if (first == same.end()) return same;
+  int exponent = 0;
+  const double sign = std::frexp(*first, &exponent) < 0 ? -1 : 1;
+  for (double& x : same) x = std::isnan(x) ? 0 : sign * std::ldexp(x, -exponent) + 0.0;
+  return same;
+}
+
 }  // namespace
 
 void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared) {
-  start(task, s, kv);
   has_keys_ = true;
+  start(task, s, kv);
   const std::int64_t keys = head_.keys, dk = head_.dk, dv = head_.dv;
   of_k_.clear(keys, dk), of_v_.clear(keys, dv);
   parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
@@ -51,8 +66,8 @@ void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv
 
 void GroupPass::run_rows(const GradientTask& task, const Sequence& s, std::int64_t kv,
                          const std::vector<std::int64_t>& counts) {
-  start(task, s, kv);
   has_keys_ = false;
+  start(task, s, kv);
   SharedGradients none;
   for (std::int64_t h = 0; h < heads_; ++h) {
     std::vector<std::int64_t>& rows = taken_[static_cast<std::size_t>(h)];
@@ -83,6 +98,15 @@ void GroupPass::start(const GradientTask& task, const Sequence& s, std::int64_t 
     std::iota(rows.begin(), rows.end(), 0);
   }
   pack_values();
+  alarm_probability_ = task.options.alarm_probability;
+  if (!(alarm_probability_ > 0)) return;
+  alarm_of_q_.assign(rows_.size() * static_cast<std::size_t>(head_.dk), 0.0);
+  count_equal_rows(task, s);
+  const std::int64_t terms = heads_ * queries * head_.keys;
+  alarms_keys_ = has_keys_ && terms <= most_alarmed_terms;
+  for (Terms* of : {&terms_of_k_, &terms_of_v_})
+    for (auto* array : {&of->value, &of->size, &of->drop, &of->root})
+      if (alarms_keys_) array->assign(static_cast<std::size_t>(terms), 0.0);
 }
 
 /// V as the loops have it, which products with gradients by the output are taken with.
@@ -187,6 +211,7 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
   add_to_query(slot);
   if (has_keys_) add_to_keys();
+  if (alarm_probability_ > 0) alarm_row(slot, out);
   return Excuse::none;
 }
 
@@ -447,6 +472,13 @@ bool GroupPass::take_errors(const GradientTask& task, const KeyTerms& terms, con
   return errors_.in_domain;
 }
 
+double GroupPass::mean_error(std::int64_t j) const {
+  const auto e = static_cast<std::size_t>(j);
+  const double f = row_.keys.capped ? slope_[e] : 1, of_f = row_.keys.capped ? of_slope_here_[e] : 0;
+  const double w_here = (static_cast<double>(keys_) + 4) * unit;
+  return most_weight_[e] * ((grown_[e] + w_here) * f + of_f) + lost_weight;
+}
+
 void GroupPass::add_to_query(std::int64_t slot) {
   const InnerLoops& loops = inner_loops();
   const std::int64_t dk = head_.dk;
@@ -460,9 +492,8 @@ void GroupPass::add_to_query(std::int64_t slot) {
     const auto e = static_cast<std::size_t>(j);
     const double f = row_.keys.capped ? slope_[e] : 1, of_f = row_.keys.capped ? of_slope_here_[e] : 0;
     loops.add_multiple(weight_[e] * f, head_.k.data() + row_.key_at(j) * dk, dk, mean_key_.data());
-    const double of_mean = most_weight_[e] * ((grown_[e] + w_here) * f + of_f) + lost_weight;
     value[j] = delta_scores_[e];
-    error[j] = errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * of_mean;
+    error[j] = errors_.of_k[e] + w * errors_.scores[e] + errors_.of_delta * mean_error(j);
     here.take(errors_here_.of_q[e] + w_here * errors_here_.scores[e], error[j]);
     size[j] = most_weight_[e] * apart_[e] * (f + of_f);
   }
@@ -611,15 +642,121 @@ void KeptRows::flush(GradientSumsHere& k, GradientSumsHere& v) {
   empty();
 }
 
+/// An element that errs by `error` before its scale, and by what each of its terms loses by underflow.
+ElementSums GroupPass::of_kernel(const GradientSumsHere& sums, std::size_t e, bool grouped, double error,
+                                 double constant) const {
+  const double exact = std::fabs(sums.value[e]) + sums.here[e];
+  ElementSums all{.exact = exact, .error = error + constant, .parts = exact, .heads = heads_};
+  if (grouped) all.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
+  return all;
+}
+
 ElementBound GroupPass::finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
                                  double phi, bool grouped, double constant, Excuse excuse) const {
   const auto e = static_cast<std::size_t>(row * sums.width + c);
   if (excuse != Excuse::none) return excused_element(excuse);
-  const double exact = std::fabs(sums.value[e]) + sums.here[e];
   SumHere sum{.value = sums.value[e], .here = sums.here[e], .size = sums.size[e]};
-  sum.of_kernel = {.exact = exact, .error = sums.error[e] + constant, .parts = exact, .heads = heads_};
-  if (grouped) sum.of_kernel.parts = (&sums == &of_k_ ? parts_k_ : parts_v_)[e] + constant;
+  sum.of_kernel = of_kernel(sums, e, grouped, sums.error[e], constant);
   return bound_of_sum(kernel_, sum, scale, phi, grouped);
+}
+
+/// Rows of the group whose q or gradient by the output is another's, up to sign and a power of two.
+void GroupPass::count_equal_rows(const GradientTask& task, const Sequence& s) {
+  const Shape &q = task.c.q().shape(), &v = task.c.v().shape();
+  const std::int64_t slots = heads_ * head_.queries;
+  const auto load = [&](const Tensor& from, std::int64_t width, std::vector<double>& all,
+                        std::vector<unsigned char>& same) {
+    all.resize(static_cast<std::size_t>(slots * width)), same.assign(static_cast<std::size_t>(slots), 0);
+    for (std::int64_t h = 0; h < heads_; ++h) {
+      const std::int64_t row = (s.entry * q[1] + first_head_ + h) * q[2] + s.first_query;
+      decode_range(from, row * width, head_.queries * width, all.data() + h * head_.queries * width);
+    }
+    std::map<std::vector<double>, std::int64_t> first;
+    for (std::int64_t slot = 0; slot < slots; ++slot) {
+      const auto [at, is_new] = first.emplace(in_proportion(all.data() + slot * width, width), slot);
+      if (!is_new) same[static_cast<std::size_t>(slot)] = same[static_cast<std::size_t>(at->second)] = 1;
+    }
+  };
+  load(task.c.q(), q[3], all_q_, same_q_), load(task.given.d_out, v[3], all_g_, same_g_);
+}
+
+/// What the alarm needs of row_: its dq, and what it adds to the sums of keys.
+void GroupPass::alarm_row(std::int64_t slot, const double* out) {
+  const std::int64_t dk = head_.dk;
+  const auto at = static_cast<std::size_t>(slot);
+  const std::int64_t* const place = row_.all_visible ? nullptr : row_.index.data();
+  shares_.take(kernel_, {.keys = row_.keys,
+                         .scores = scratch_,
+                         .sizes = sizes_,
+                         .errors = errors_,
+                         .weight = weight_.data(),
+                         .of_weight = of_weight_.data(),
+                         .place = place,
+                         .q = row_.q,
+                         .k = head_.k.data(),
+                         .g = g_.data(),
+                         .out = out,
+                         .v = head_.v.data(),
+                         .v_stride = head_.stride,
+                         .equal_q = same_q_[at] != 0,
+                         .equal_g = same_g_[at] != 0});
+  const double added = pw(kernel_.u_a, static_cast<double>(keys_) + 1), lifted = 1 + errors_.common;
+  for (std::int64_t c = 0; c < dk; ++c) {
+    random_sum_.clear();
+    double mean = std::fabs(mean_key_[static_cast<std::size_t>(c)]);
+    for (std::int64_t j = 0; j < keys_; ++j) {
+      const auto e = static_cast<std::size_t>(j);
+      const double k = head_.k[static_cast<std::size_t>(row_.key_at(j) * dk + c)], size = std::fabs(k);
+      random_sum_.add(delta_scores_[e] * k, errors_.scores[e] * size, shares_.of_k_drop[e] * size,
+                      shares_.of_k_root[e] * size);
+      mean += mean_error(j) * size;
+    }
+    mean *= lifted;
+    const auto e = static_cast<std::size_t>(slot * dk + c);
+    alarm_of_q_[e] = random_sum_.error(of_q_.error[e], added, kernel_.u_a, alarm_probability_,
+                                       mean * shares_.delta_drop, mean * shares_.delta_root);
+  }
+  for (std::int64_t j = 0; alarms_keys_ && j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const auto to = static_cast<std::size_t>(slot * head_.keys + row_.key_at(j));
+    terms_of_k_.value[to] = delta_scores_[e], terms_of_k_.size[to] = errors_.scores[e];
+    terms_of_k_.drop[to] = shares_.of_q_drop[e], terms_of_k_.root[to] = shares_.of_q_root[e];
+    if (kept_[e] == 0) continue;
+    terms_of_v_.value[to] = weight_[e], terms_of_v_.size[to] = errors_.weights[e];
+    terms_of_v_.drop[to] = shares_.of_g_drop[e], terms_of_v_.root[to] = shares_.of_g_root[e];
+  }
+}
+
+ElementAlarm GroupPass::alarm(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) {
+  const bool by_query = of == Gradient::q;
+  const ElementBound proved = by_query ? query(h, row, c) : of == Gradient::k ? key(row, c) : value(row, c);
+  ElementAlarm alarm{proved.allowed, proved.allowed, false};
+  if (proved.excuse != Excuse::none || !kernel_.scores.nearest || !(by_query || alarms_keys_)) return alarm;
+  const GradientSumsHere& sums = by_query ? of_q_ : of == Gradient::k ? of_k_ : of_v_;
+  const std::int64_t slot = by_query ? h * head_.queries + row : row;
+  const auto e = static_cast<std::size_t>(slot * sums.width + c), at = static_cast<std::size_t>(slot);
+  double error = 0, constant = 0;
+  if (by_query) {
+    error = alarm_of_q_[e], constant = row_constant_[at];
+  } else {
+    const Terms& terms = of == Gradient::k ? terms_of_k_ : terms_of_v_;
+    const std::vector<double>& all = of == Gradient::k ? all_q_ : all_g_;
+    random_sum_.clear();
+    for (std::int64_t from = 0; from < heads_ * head_.queries; ++from) {
+      const auto t = static_cast<std::size_t>(from * head_.keys + row);
+      const double x = all[static_cast<std::size_t>(from * sums.width + c)], size = std::fabs(x);
+      random_sum_.add(terms.value[t] * x, terms.size[t] * size, terms.drop[t] * size, terms.root[t] * size);
+    }
+    error = random_sum_.error(sums.error[e], sums_of_key_[at], kernel_.u_a, alarm_probability_);
+    constant = (of == Gradient::k ? constant_k_ : constant_v_)[at];
+  }
+  const bool grouped = !by_query && kernel_.grouped && heads_ > 1;
+  const double scale = of == Gradient::v ? head_.gain.high : kernel_.tau,
+               phi = of == Gradient::v ? kernel_.phi_v : kernel_.phi;
+  const double allowed = gradient_bound(kernel_, of_kernel(sums, e, grouped, error, constant), scale, phi, grouped);
+  alarm.allowed = allowed <= proved.allowed ? allowed : proved.allowed;
+  alarm.covered = true;
+  return alarm;
 }
 
 double GroupPass::size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const {

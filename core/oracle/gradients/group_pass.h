@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/bound/error_alarm.h"
+#include "core/bound/gradient_alarm.h"
 #include "core/bound/gradient_terms.h"
 #include "core/oracle/gradients/gradient_sums.h"
 #include "core/oracle/gradients/gradients.h"
@@ -78,6 +80,8 @@ class GroupPass {
   [[nodiscard]] ElementBound query(std::int64_t h, std::int64_t i, std::int64_t c) const;
   [[nodiscard]] ElementBound key(std::int64_t j, std::int64_t c) const;
   [[nodiscard]] ElementBound value(std::int64_t j, std::int64_t c) const;
+  /// The probabilistic bound of such an element, where GradientOptions::alarm_probability asks for it.
+  [[nodiscard]] ElementAlarm alarm(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c);
   /// The sizes of the terms of such an element, summed up.
   [[nodiscard]] double size(Gradient of, std::int64_t row, std::int64_t h, std::int64_t c) const;
   /// Is something added to a score; is a key hidden?
@@ -101,11 +105,17 @@ class GroupPass {
                                  double of_lse);
   [[nodiscard]] bool unseen_values_harmless(const double* out) const;
   void add_to_query(std::int64_t slot);
+  /// Per key of row_, what its weight errs by here as part of the mean key.
+  [[nodiscard]] double mean_error(std::int64_t j) const;
   void add_to_keys();
+  void count_equal_rows(const GradientTask& task, const Sequence& s);
+  void alarm_row(std::int64_t slot, const double* out);
   void cover_shared(SharedGradients& shared, std::int64_t h) const;
   void excuse_shared(SharedGradients& shared, std::int64_t h, std::int64_t i, Excuse why) const;
   void add_to_mask(ArgumentSums& mask, std::int64_t i);
   void add_to_sink(ArgumentSums& sinks, std::int64_t h);
+  [[nodiscard]] ElementSums of_kernel(const GradientSumsHere& sums, std::size_t e, bool grouped, double error,
+                                      double constant) const;
   [[nodiscard]] ElementBound finished(const GradientSumsHere& sums, std::int64_t row, std::int64_t c, double scale,
                                       double phi, bool grouped, double constant, Excuse excuse) const;
 
@@ -145,6 +155,19 @@ class GroupPass {
   double common_here_ = 0;                            ///< error of the sum of weights, as an exponent
   std::int64_t keys_ = 0;                             ///< visible ones
   std::vector<double> mean_key_;
+  // Of the alarm.
+  double alarm_probability_ = 0;
+  bool alarms_keys_ = false;  ///< of dk and dv, too
+  RowShares shares_;
+  RandomSum random_sum_;
+  std::vector<double> alarm_of_q_;              ///< [slot][dk], errors before the scale
+  std::vector<double> all_q_, all_g_;           ///< [slot][dk], [slot][dv]
+  std::vector<unsigned char> same_q_, same_g_;  ///< slots that share theirs with another
+  /// [slot][key]: dS and P, their sizes, and what leaves and enters their errors.
+  struct Terms {
+    std::vector<double> value, size, drop, root;
+  };
+  Terms terms_of_k_, terms_of_v_;
 };
 
 }  // namespace attest::detail

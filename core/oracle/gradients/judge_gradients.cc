@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/bound/error_alarm.h"
 #include "core/oracle/error_meter.h"
 #include "core/oracle/gradients/exact_gradients.h"
 #include "core/oracle/gradients/gradients.h"
@@ -88,6 +89,8 @@ class GradientJudge {
         tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v), tally(Gradient::mask),
                  tally(Gradient::sink)},
         shared_(shared_of(task.c, [&](Gradient of) { return found[static_cast<std::size_t>(of)].present(); })) {
+    for (detail::CaseTally& tally : tallies_)
+      if (task.options.alarm_probability > 0) tally.raise_alarms();
     for (std::size_t of = 0; task.options.measure_errors && of < meters_.size(); ++of)
       // Tables and tolerances of a run go by its dtype, of a gradient by sinks in f32, too.
       if (found[of].present()) meters_[of].emplace(found[of].dtype(), task.c.dtype());
@@ -110,7 +113,7 @@ class GradientJudge {
     bits_ = 0;
     for_each_shared(shared_, [&](Gradient of, const ArgumentSums& sums) {
       for (std::int64_t at = 0; at < sums.count(); ++at)
-        judge_element(of, at, sums.size(at), sums.bound(at), [&](long bits) -> const Arb& {
+        judge_element(of, at, sums.size(at), sums.bound(at), no_alarm, [&](long bits) -> const Arb& {
           if (bits != bits_) exact_shared_ = detail::exact_shared_gradients(task_, bits), bits_ = bits;
           const auto e = static_cast<std::size_t>(at);
           return of == Gradient::mask ? exact_shared_.mask[e] : exact_shared_.sink[e];
@@ -137,13 +140,14 @@ class GradientJudge {
   }
 
   /// What a pass knows of a group.
-  void judge_known(const Sequence& s, std::int64_t kv, const GroupPass& pass) {
+  void judge_known(const Sequence& s, std::int64_t kv, GroupPass& pass) {
     exact_.clear(), bits_ = 0;
     for_each_element(task_.c, s, pass,
                      [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
                        if (!found_[static_cast<std::size_t>(of)].present()) return;
                        const double size = pass.size(of, row, h, e);
-                       judge_element(of, at, size, bound_of(pass, of, row, h, e), [&](long bits) -> const Arb& {
+                       const auto alarm = [&] { return pass.alarm(of, row, h, e); };
+                       judge_element(of, at, size, bound_of(pass, of, row, h, e), alarm, [&](long bits) -> const Arb& {
                          if (of == Gradient::q && bits != bits_)
                            return exact_rows_.row(task_, s, pass.first_head() + h, row, bits)(e);
                          if (bits != bits_) exact_ = exact_gradients(task_, s, kv, bits), bits_ = bits;
@@ -155,21 +159,30 @@ class GradientJudge {
       if (meter) meter->note(pass.adds(), pass.hides());
   }
 
-  /// `size`: of its terms; `ball_at(bits)`: the exact element as a ball.
-  template <class BallAt>
-  void judge_element(Gradient of, std::int64_t at, double size, const ElementBound& bound, BallAt&& ball_at) {
+  static ElementAlarm no_alarm() { return {}; }
+
+  /// `size`: of its terms; `alarm_at()`: its probabilistic bound; `ball_at(bits)`: the exact element as a ball.
+  template <class AlarmAt, class BallAt>
+  void judge_element(Gradient of, std::int64_t at, double size, const ElementBound& bound, AlarmAt&& alarm_at,
+                     BallAt&& ball_at) {
+    const bool alarmed = task_.options.alarm_probability > 0;
     detail::CaseTally& tally = tallies_[static_cast<std::size_t>(of)];
     const double found = found_[static_cast<std::size_t>(of)][at];
     const bool judged = bound.excuse == Excuse::none, vacuous = bound.excuse == Excuse::vacuous;
-    if (!judged && !vacuous) return tally.excuse(bound.excuse, 1);
+    if (!judged && !vacuous) {
+      if (alarmed) tally.uncovered(1);
+      return tally.excuse(bound.excuse, 1);
+    }
     std::optional<detail::ErrorMeter>& meter = meters_[static_cast<std::size_t>(of)];
     if (!std::isfinite(found)) {
       if (meter)
         meter->add_sum(at, found, bound.value,
                        {.outcome = Outcome::violated, .error = infinity, .allowed = bound.allowed}, size);
+      if (alarmed) tally.alarm(alarm_at(), infinity, infinity);
       return tally.not_finite(at, found, bound.value, bound.allowed, 1);
     }
     const Decision d = decide(found, bound, ball_at);
+    if (alarmed && d.outcome != Outcome::inconclusive) tally.alarm(alarm_at(), d.least, d.error);
     // One whose bound says nothing is violated all the same, and held by nobody.
     if (vacuous && d.outcome != Outcome::violated) return tally.excuse(bound.excuse, 1);
     if (meter && d.outcome != Outcome::inconclusive) meter->add_sum(at, found, bound.value, d, size);
@@ -181,7 +194,7 @@ class GradientJudge {
     Decision d;
     d.allowed = bound.allowed;
     const auto decided = [&](double lower, double upper, bool sharp) {
-      d.error = upper;
+      d.error = upper, d.least = lower;
       const bool held = sharp && upper <= d.allowed * (1 - doubt);
       if (!held && !(lower > d.allowed * (1 + doubt))) return false;
       d.outcome = held ? Outcome::held : Outcome::violated;
@@ -239,6 +252,24 @@ GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, co
   for_each_shared(shared, [&](Gradient of, const ArgumentSums& sums) {
     for (std::int64_t at = 0; at < sums.count(); ++at)
       all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = sums.bound(at);
+  });
+  return all;
+}
+
+GradientAlarms gradient_alarms(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
+                               const BackwardArithmetic& backward, const GradientOptions& options) {
+  const GradientTask task{c, given, forward, backward, options};
+  GradientAlarms all;
+  for (const Gradient of : every_gradient)
+    if (has_argument_of(c, of))
+      all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), {});
+  SharedGradients none;
+  for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
+    GroupPass& pass = this_threads_pass();
+    pass.run(task, s, kv, none);
+    for_each_element(c, s, pass, [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
+      all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = pass.alarm(of, row, h, e);
+    });
   });
   return all;
 }

@@ -35,6 +35,27 @@ TEST_P(GradientBoundLong, NoCorrectKernelExceedsIt) {
   }
 }
 
+// The probabilistic bound, at shapes where it is far below the proved one.
+TEST_P(GradientBoundLong, NoCorrectKernelRaisesTheAlarm) {
+  for (const BackwardEmulation& kernel : correct_backward_kernels()) {
+    if (kernel.forward.arithmetic.input != GetParam()) continue;
+    GradientCount count;
+    for (const Added added : {Added::nothing, Added::window, Added::sink, Added::softcap, Added::dropout, Added::slope})
+      count.merge(validate_gradients(kernel, {.first_seed = 500,
+                                              .seeds = 3,
+                                              .most_rows = 200,
+                                              .most_keys = 250,
+                                              .most_columns = 32,
+                                              .added = added,
+                                              .alarm_probability = alarm_probability}));
+    report(kernel.forward.name + ", alarm", count);
+    std::printf("  %ld elements held against the alarm, %ld not covered, worst %.4f\n", count.alarm.elements,
+                count.alarm.uncovered, count.alarm.worst);
+    EXPECT_EQ(count.alarm.beyond, 0) << count.first_alarm;
+    EXPECT_GT(count.alarm.elements + count.alarm.uncovered, 100'000);
+  }
+}
+
 TEST_P(GradientBoundLong, NoSearchFindsAnInputThatExceedsIt) {
   for (const BackwardEmulation& kernel : correct_backward_kernels()) {
     if (kernel.forward.arithmetic.input != GetParam()) continue;

@@ -429,6 +429,8 @@ void GradientCount::merge(const GradientCount& other) {
   violations += other.violations;
   worst = std::max(worst, other.worst);
   if (first_violation.empty()) first_violation = other.first_violation;
+  alarm.merge(other.alarm);
+  if (first_alarm.empty()) first_alarm = other.first_alarm;
 }
 
 void check_gradients(const BackwardEmulation& kernel, const BackwardCase& of, const GradientOptions& options,
@@ -461,10 +463,15 @@ void check_gradients(const BackwardEmulation& kernel, const BackwardCase& of, co
       }
     }
   }
-  if (!undecided) return;
-  ++count.undecided;
+  if (!undecided && !(options.alarm_probability > 0)) return;
+  count.undecided += undecided;
   for (const Verdict& verdict :
        judge_gradients(of.c, given, found, kernel.forward.arithmetic, kernel.backward, options)) {
+    if (verdict.alarm) {
+      count.alarm.merge(*verdict.alarm);
+      if (verdict.alarm->beyond > 0 && count.first_alarm.empty())
+        count.first_alarm = fmt::format("{}: {} times", name, verdict.alarm->worst);
+    }
     if (verdict.outcome == Outcome::held) count.worst = std::max(count.worst, verdict.utilisation);
     if (verdict.outcome != Outcome::violated) continue;
     ++count.violations;
@@ -501,7 +508,7 @@ GradientCount validate_gradients(const BackwardEmulation& kernel, const Backward
       for (const GradientsAt at : both_ways) {
         if (!takes_answers(kernel, at)) continue;
         GradientOptions options;
-        options.at = at, options.profile = effort.profile;
+        options.at = at, options.profile = effort.profile, options.alarm_probability = effort.alarm_probability;
         check_gradients(kernel, of, options,
                         fmt::format("{}, {}, loss {}, seed {}{}", kernel.forward.name, name_of(regime),
                                     static_cast<int>(loss), seed, at == GradientsAt::answers ? ", at answers" : ""),

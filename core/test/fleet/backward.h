@@ -67,6 +67,8 @@ struct GradientCount {
   std::int64_t checks = 0, excused = 0, vacuous = 0, undecided = 0, violations = 0;
   double worst = 0;
   std::string first_violation;
+  Alarm alarm{};
+  std::string first_alarm;
   void merge(const GradientCount& other);
 };
 /// Holds the gradients of one run against the bound.
@@ -80,6 +82,7 @@ struct BackwardEffort {
   std::int64_t most_rows = 6, most_keys = 12, most_columns = 6;
   Added added = Added::nothing;
   void (*profile)(BackwardProfile&) = nullptr;  ///< as of GradientOptions
+  double alarm_probability = 0;                 ///< as well
 };
 [[nodiscard]] GradientCount validate_gradients(const BackwardEmulation& kernel, const BackwardEffort& effort);
 /// Climbs towards the largest share of the bound.

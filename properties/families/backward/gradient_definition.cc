@@ -16,7 +16,7 @@ namespace {
 /// log-sum-exp that it returned: whatever that is, these are the gradients.
 template <auto gradient_or_at>
 Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  return BackwardRun(kernel, c).judged(gradient_or_at, judging.rows_of(c));
+  return BackwardRun(kernel, c).judged(gradient_or_at, judging.rows_of(c), judging.alarm);
 }
 
 template <auto gradient_or_at>
