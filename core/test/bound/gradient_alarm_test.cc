@@ -323,6 +323,7 @@ TEST(GradientAlarms, AreSeveralTimesSharperOnGaussianRows) {
        {std::pair(Gradient::q, 3.0), std::pair(Gradient::k, 2.0), std::pair(Gradient::v, 2.0)}) {
     const auto g = static_cast<std::size_t>(gradient);
     std::vector<double> gains;
+    gains.reserve(alarms[g].size());
     for (std::size_t e = 0; e < alarms[g].size(); ++e) gains.push_back(proved[g][e].allowed / alarms[g][e].allowed);
     std::ranges::nth_element(gains, gains.begin() + std::ssize(gains) / 2);
     const double gain = gains[gains.size() / 2];
