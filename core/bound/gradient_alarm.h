@@ -20,9 +20,8 @@ class RandomSum {
   void clear();
   /// `size` is at least |value|. `drop`: what leaves the term's proved error, and `root` of a sum of squares enters.
   void add(double value, double size, double drop, double root);
-  /// What the sum errs by in additions of unit u, of which `added` times the sizes is proved; a number like drop and
-  /// root of all terms together may be left out beside theirs. `proved`: of all errors together, which it never
-  /// exceeds.
+  /// What the sum errs by: at most `proved`, which is of all its errors. Of that, `added` times the sizes is by
+  /// additions, whose unit is u; `drop` and `root` are of all terms together, beside their own.
   [[nodiscard]] double error(double proved, double added, double u, double probability, double drop = 0,
                              double root = 0);
   /// The part of the sizes that leans, each u times their sum at the most, after which so many units are proved.

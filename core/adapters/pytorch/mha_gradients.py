@@ -86,7 +86,7 @@ def attention_by(torch, path):
         module = module_of(heads, head_dim, q.dtype)
         attn_mask = attn_mask_of(torch, mask, causal, batch, heads, queries, k.shape[2])
         without_projections = mock.patch.object(torch.nn.functional, "linear",
-                                                   lambda x, weight, bias=None: x.contiguous())
+                                                lambda x, weight, bias=None: x.contiguous())
         with sdpa_kernel([SDPBackend.MATH]), without_projections:
             out, _ = module(joined(q), joined(k), joined(v), need_weights=path == "weights", attn_mask=attn_mask)
         return out.unflatten(2, (heads, head_dim)).transpose(1, 2)

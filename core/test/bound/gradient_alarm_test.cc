@@ -19,12 +19,6 @@
 namespace attest::fleet {
 namespace {
 
-BackwardEmulation kernel_named(const std::string& name) {
-  for (BackwardEmulation& kernel : correct_backward_kernels())
-    if (kernel.forward.name == name) return std::move(kernel);
-  throw std::logic_error("no backward pass of the fleet is called " + name);
-}
-
 GradientOptions alarmed() {
   GradientOptions options;
   options.alarm_probability = alarm_probability;
@@ -68,7 +62,7 @@ Tensor filled(DType dtype, std::int64_t rows, std::int64_t columns,
 }
 
 struct ByHand {
-  BackwardEmulation kernel = kernel_named("f32.backward");
+  BackwardEmulation kernel = backward_kernel_named("f32.backward");
   BackwardCase of;
 
   [[nodiscard]] std::array<Tensor, gradient_count> gradients(BackwardInputs& given) const {
@@ -144,7 +138,8 @@ ByHand of_large_products(std::int64_t rows, std::int64_t dk, const std::function
   });
   all.of.c[Slot::v] = filled(DType::f32, 2, 1, [](std::int64_t j, auto) { return j; });
   all.of.d_out = filled(DType::f32, rows, 1, [](std::int64_t i, auto) { return 1 + 0.01 * static_cast<double>(i); });
-  all.of.c.scale = 40 / sum;
+  // The errors at second order stay below those at first.
+  all.of.c.scale = 25 / sum;
   return all;
 }
 
@@ -185,7 +180,7 @@ TEST(GradientAlarmOfCorrectKernels, CountsEqualProductsInFull) {
   double worst = 0;
   for (int i = 0; i < 10; ++i) {
     const double product = 1 + 0.0173 * i;
-    const Alarm alarm = of_large_products(64, 4000, [&](auto) { return product; }).alarm(Gradient::v);
+    const Alarm alarm = of_large_products(256, 300, [&](auto) { return product; }).alarm(Gradient::v);
     EXPECT_EQ(alarm.beyond, 0) << i;
     worst = std::max(worst, alarm.worst);
   }
@@ -242,7 +237,7 @@ std::vector<Isolated> isolated() {
       {"products q.k, dv", Gradient::v, "f32.backward",
        [](std::mt19937_64& random) {
          std::uniform_real_distribution<double> one_to_two(1, 2);
-         return of_large_products(1, 30'000, [&](auto) { return one_to_two(random); });
+         return of_large_products(1, 300, [&](auto) { return one_to_two(random); });
        }},
       {"products g.o of D, dq", Gradient::q, "f32.backward",
        [](std::mt19937_64& random) {
@@ -277,7 +272,7 @@ TEST(GradientAlarmOfCorrectKernels, HasRoomForEachKindOfSum) {
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       std::mt19937_64 random(seed);
       ByHand made = one.make(random);
-      made.kernel = kernel_named(one.kernel);
+      made.kernel = backward_kernel_named(one.kernel);
       all.merge(made.alarm(one.of));
     }
     std::printf("%s: worst %.3f\n", one.what.c_str(), all.worst);

@@ -14,12 +14,6 @@
 namespace attest::fleet {
 namespace {
 
-BackwardEmulation kernel_named(const std::string& name) {
-  for (BackwardEmulation& kernel : correct_backward_kernels())
-    if (kernel.forward.name == name) return std::move(kernel);
-  throw std::logic_error("no backward pass of the fleet is called " + name);
-}
-
 class GradientBound : public testing::TestWithParam<DType> {
  protected:
   /// Of the fleet's kernels of that dtype.
@@ -84,9 +78,9 @@ std::vector<LeftOut> terms() {
 TEST(GradientBoundTerms, EachIsNeeded) {
   for (const LeftOut& one : terms()) {
     BackwardEffort effort{.seeds = one.seeds, .most_columns = one.columns, .added = one.added};
-    const GradientCount with = validate_gradients(kernel_named(one.kernel), effort);
+    const GradientCount with = validate_gradients(backward_kernel_named(one.kernel), effort);
     effort.profile = one.leave_out;
-    const GradientCount without = validate_gradients(kernel_named(one.kernel), effort);
+    const GradientCount without = validate_gradients(backward_kernel_named(one.kernel), effort);
     EXPECT_EQ(with.violations, 0) << one.term;
     EXPECT_GT(without.violations, 0) << one.term;
   }
@@ -197,7 +191,7 @@ TEST(GradientBoundTerms, TheShortSeriesOfTheExponentialIsFromAbove) {
 
 // A subnormal gradient that is read as 0, beside values that are large and far apart.
 TEST(GradientBoundTerms, InputsThatAreReadAsZeroAreInIt) {
-  const BackwardEmulation kernel = kernel_named("f32.backward.ftz.delta-in-sum");
+  const BackwardEmulation kernel = backward_kernel_named("f32.backward.ftz.delta-in-sum");
   BackwardCase of;
   const auto column = [](const std::vector<double>& numbers) {
     return Tensor(DType::f32, {1, 1, std::ssize(numbers), 1}, numbers);
@@ -215,7 +209,7 @@ TEST(GradientBoundTerms, InputsThatAreReadAsZeroAreInIt) {
 
 // An output between two subnormals, which no double is, and a large gradient by it.
 TEST(GradientBoundTerms, AnOutputThatNoDoubleIsIsAnErrorOfD) {
-  const BackwardEmulation kernel = kernel_named("f64.backward");
+  const BackwardEmulation kernel = backward_kernel_named("f64.backward");
   BackwardCase of;
   const auto column = [](const std::vector<double>& numbers) {
     return Tensor(DType::f64, {1, 1, std::ssize(numbers), 1}, numbers);
@@ -230,7 +224,7 @@ TEST(GradientBoundTerms, AnOutputThatNoDoubleIsIsAnErrorOfD) {
 
 // g.v and D are numbers of the format each, and their difference is none.
 TEST(GradientBoundTerms, ADifferenceThatMayOverflowIsOutsideOfTheDomain) {
-  const BackwardEmulation kernel = kernel_named("f32.backward");
+  const BackwardEmulation kernel = backward_kernel_named("f32.backward");
   const auto column = [](const std::vector<double>& numbers) {
     return Tensor(DType::f32, {1, 1, std::ssize(numbers), 1}, numbers);
   };
@@ -248,7 +242,7 @@ TEST(GradientBoundTerms, ADifferenceThatMayOverflowIsOutsideOfTheDomain) {
 // The weight of what a row does not see is 0, which a kernel may multiply by an infinite dP - D. Rows without a key are
 // excused as such.
 TEST(GradientBoundTerms, AnUnseenValueWhoseProductMayOverflowIsOutsideOfTheDomain) {
-  const BackwardEmulation kernel = kernel_named("f32.backward");
+  const BackwardEmulation kernel = backward_kernel_named("f32.backward");
   const auto excused = [&](double value, std::vector<double> seen, bool drops, bool ignores) {
     BackwardCase of;
     of.c.tensors[0] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{1});
@@ -309,7 +303,7 @@ std::vector<Mistake> mistakes() {
 TEST(GradientBoundMistakes, AreSeen) {
   for (const char* const name : {"f32.backward", "bf16.backward.flash2", "f16.backward.flash2"}) {
     for (const Mistake& mistake : mistakes()) {
-      BackwardEmulation kernel = kernel_named(name);
+      BackwardEmulation kernel = backward_kernel_named(name);
       kernel.fault = mistake.fault;
       const GradientCount count = validate_gradients(kernel, {.seeds = 10, .added = mistake.added});
       EXPECT_GT(static_cast<double>(count.violations), mistake.share * static_cast<double>(count.checks))
@@ -320,7 +314,7 @@ TEST(GradientBoundMistakes, AreSeen) {
 
 /// A small case with everything that is given.
 struct Judged {
-  BackwardEmulation kernel = kernel_named("f32.backward");
+  BackwardEmulation kernel = backward_kernel_named("f32.backward");
   BackwardCase of;
   BackwardInputs given;
   std::array<Tensor, gradient_count> found;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <stdexcept>
 #include <utility>
 
 #include "core/problem/sight.h"
@@ -353,6 +354,12 @@ std::vector<BackwardEmulation> correct_backward_kernels() {
   });
   add("f16.flash.exp2.ftz", "f16.backward.ftz", [](BackwardEmulation& k) { narrow(k), k.shuffled = true; });
   return all;
+}
+
+BackwardEmulation backward_kernel_named(const std::string& name) {
+  for (BackwardEmulation& kernel : correct_backward_kernels())
+    if (kernel.forward.name == name) return std::move(kernel);
+  throw std::logic_error("no backward pass of the fleet is called " + name);
 }
 
 Answer emulate_heads(const Emulation& kernel, const Case& c) {

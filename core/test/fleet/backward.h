@@ -44,6 +44,7 @@ struct BackwardEmulation {
 
 /// Correct kernels; what each declares is what it does.
 [[nodiscard]] std::vector<BackwardEmulation> correct_backward_kernels();
+[[nodiscard]] BackwardEmulation backward_kernel_named(const std::string& name);
 
 /// The forward pass of each head, as emulate() has it.
 [[nodiscard]] Answer emulate_heads(const Emulation& kernel, const Case& c);
