@@ -1,6 +1,10 @@
 // One of the core's functions wrong at a time.
+#include <fmt/format.h>
+
 #include <memory>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,6 +17,36 @@
 namespace attest {
 namespace {
 
+template <auto member>
+using Constant = std::integral_constant<decltype(member), member>;
+template <class Visit>
+void for_each_function(Visit visit) {
+  visit(Constant<&CoreFunctions::softmax_rows>(), "softmax_rows");
+  visit(Constant<&CoreFunctions::softmax_columns>(), "softmax_columns");
+  visit(Constant<&CoreFunctions::product>(), "product");
+  visit(Constant<&CoreFunctions::attention>(), "attention");
+  visit(Constant<&CoreFunctions::attention_renormalised>(), "attention_renormalised");
+  visit(Constant<&CoreFunctions::attention_columns>(), "attention_columns");
+  visit(Constant<&CoreFunctions::scores>(), "scores");
+  visit(Constant<&CoreFunctions::bilinear_scores>(), "bilinear_scores");
+  visit(Constant<&CoreFunctions::multihead>(), "multihead");
+  visit(Constant<&CoreFunctions::multihead_weights>(), "multihead_weights");
+  visit(Constant<&CoreFunctions::multihead_torch>(), "multihead_torch");
+  visit(Constant<&CoreFunctions::multihead_as_sum>(), "multihead_as_sum");
+  visit(Constant<&CoreFunctions::multihead_unmasked>(), "multihead_unmasked");
+  visit(Constant<&CoreFunctions::multihead_self>(), "multihead_self");
+  visit(Constant<&CoreFunctions::multihead_self_unmasked>(), "multihead_self_unmasked");
+  visit(Constant<&CoreFunctions::weighted>(), "weighted");
+  visit(Constant<&CoreFunctions::weighted_unmasked>(), "weighted_unmasked");
+  visit(Constant<&CoreFunctions::weighted_self>(), "weighted_self");
+  visit(Constant<&CoreFunctions::weighted_self_unmasked>(), "weighted_self_unmasked");
+  visit(Constant<&CoreFunctions::unscaled_self>(), "unscaled_self");
+  visit(Constant<&CoreFunctions::parameter_free>(), "parameter_free");
+  visit(Constant<&CoreFunctions::shared_projection>(), "shared_projection");
+  visit(Constant<&CoreFunctions::with_positions>(), "with_positions");
+  visit(Constant<&CoreFunctions::multihead_v1>(), "multihead_v1");
+}
+
 /// 1/4 and more is added, another number to each element, so that no symmetry hides it.
 template <auto function, class... Arguments>
 Values spoilt_function(Arguments... arguments) {
@@ -23,6 +57,24 @@ Values spoilt_function(Arguments... arguments) {
 template <auto function, class... Arguments>
 void spoil(CoreFunctions& functions, Values (*CoreFunctions::*member)(Arguments...)) {
   functions.*member = &spoilt_function<function, Arguments...>;
+}
+
+std::set<std::string_view>& asked_now() {
+  static std::set<std::string_view> names;
+  return names;
+}
+const char* const recording = "recording";
+/// Right, and noted.
+template <auto function, class... Arguments>
+Values recorded_function(Arguments... arguments) {
+  for_each_function([](auto one, std::string_view name) {
+    if constexpr (std::is_same_v<decltype(one), Constant<function>>) asked_now().insert(name);
+  });
+  return (core_functions("core:double")->*function)(arguments...);
+}
+template <auto function, class... Arguments>
+void record(CoreFunctions& functions, Values (*CoreFunctions::*member)(Arguments...)) {
+  functions.*member = &recorded_function<function, Arguments...>;
 }
 
 Values raised(Values numbers) {
@@ -57,6 +109,7 @@ struct BrokenFunctions {
   std::vector<std::string> scalars;
   std::vector<std::string_view> names;
   std::vector<CoreFunctions> functions;
+  CoreFunctions recorded{};
   CoreFunctions& another(std::string_view name) {
     names.push_back(name);
     return functions.emplace_back(*core_functions("core:double"));
@@ -69,30 +122,7 @@ struct BrokenFunctions {
 const BrokenFunctions& broken() {
   static const BrokenFunctions* const all = [] {
     auto* const b = new BrokenFunctions;
-    b->add<&CoreFunctions::softmax_rows>("softmax_rows");
-    b->add<&CoreFunctions::softmax_columns>("softmax_columns");
-    b->add<&CoreFunctions::product>("product");
-    b->add<&CoreFunctions::attention>("attention");
-    b->add<&CoreFunctions::attention_renormalised>("attention_renormalised");
-    b->add<&CoreFunctions::attention_columns>("attention_columns");
-    b->add<&CoreFunctions::scores>("scores");
-    b->add<&CoreFunctions::bilinear_scores>("bilinear_scores");
-    b->add<&CoreFunctions::multihead>("multihead");
-    b->add<&CoreFunctions::multihead_weights>("multihead_weights");
-    b->add<&CoreFunctions::multihead_torch>("multihead_torch");
-    b->add<&CoreFunctions::multihead_as_sum>("multihead_as_sum");
-    b->add<&CoreFunctions::multihead_unmasked>("multihead_unmasked");
-    b->add<&CoreFunctions::multihead_self>("multihead_self");
-    b->add<&CoreFunctions::multihead_self_unmasked>("multihead_self_unmasked");
-    b->add<&CoreFunctions::weighted>("weighted");
-    b->add<&CoreFunctions::weighted_unmasked>("weighted_unmasked");
-    b->add<&CoreFunctions::weighted_self>("weighted_self");
-    b->add<&CoreFunctions::weighted_self_unmasked>("weighted_self_unmasked");
-    b->add<&CoreFunctions::unscaled_self>("unscaled_self");
-    b->add<&CoreFunctions::parameter_free>("parameter_free");
-    b->add<&CoreFunctions::shared_projection>("shared_projection");
-    b->add<&CoreFunctions::with_positions>("with_positions");
-    b->add<&CoreFunctions::multihead_v1>("multihead_v1");
+    for_each_function([&](auto function, std::string_view name) { b->add<function.value>(name); });
     b->another("multihead_weights-last-bit").multihead_weights = weights_off_by_a_bit;
     b->another("multihead_torch-packed").multihead_torch = torch_wrong_if_packed;
     b->another("multihead_torch-separate").multihead_torch = torch_wrong_if_separate;
@@ -103,6 +133,10 @@ const BrokenFunctions& broken() {
       b->functions[n].scalar = b->scalars[n];
       add_core_functions(b->functions[n]);
     }
+    b->recorded = *core_functions("core:double");
+    for_each_function([&](auto function, std::string_view) { record<function.value>(b->recorded, function.value); });
+    b->recorded.scalar = recording;
+    add_core_functions(b->recorded);
     return b;
   }();
   return *all;
@@ -125,6 +159,14 @@ class Renamed : public ForwardingKernel {
 
 const std::vector<std::string_view>& broken_functions() {
   return broken().names;
+}
+
+std::set<std::string_view> functions_asked(const std::function<void(Kernel&)>& check) {
+  broken();
+  Renamed kernel(registered("core:double"), fmt::format("core:{}", recording));
+  asked_now().clear();
+  check(kernel);
+  return asked_now();
 }
 
 std::unique_ptr<Kernel> with_broken_function(std::string_view name) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,15 +23,18 @@ class Spoilt : public ForwardingKernel {
   using Fault = std::function<Reply(Kernel&, Case, DType, bool)>;
   /// What becomes of a backward pass; null: nothing.
   using BackwardFault = std::function<Reply(Kernel&, const Case&, const BackwardCall&, DType)>;
-  explicit Spoilt(Fault fault, BackwardFault backward = nullptr)
-      : ForwardingKernel(registered("core:double")), fault_(std::move(fault)), backward_(std::move(backward)) {}
+  explicit Spoilt(Fault fault, BackwardFault backward = nullptr,
+                  std::unique_ptr<Kernel> right = registered("core:double"))
+      : ForwardingKernel(std::move(right)), fault_(std::move(fault)), backward_(std::move(backward)) {}
   Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     return fault_(inner(), c, output.value_or(c.dtype()), want_lse);
   }
   Reply backward(const Case& c, const BackwardCall& call, DType output) override {
     return backward_ ? backward_(inner(), c, call, output) : inner().backward(c, call, output);
   }
-  [[nodiscard]] std::unique_ptr<Kernel> clone() const override { return std::make_unique<Spoilt>(fault_, backward_); }
+  [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
+    return std::make_unique<Spoilt>(fault_, backward_, inner().clone());
+  }
 
  private:
   Fault fault_;
@@ -41,6 +45,7 @@ struct WrongKernel {
   std::string name;
   Spoilt::Fault fault;
   Spoilt::BackwardFault backward{};
+  bool has_memory = false;  ///< an answer depends on the calls before it
 };
 
 /// In groups, by the first word of the name:
@@ -56,6 +61,8 @@ struct WrongKernel {
 /// The core in double with one of its functions (core_functions.h) wrong, by the function's name; the kernel is right.
 [[nodiscard]] const std::vector<std::string_view>& broken_functions();
 [[nodiscard]] std::unique_ptr<Kernel> with_broken_function(std::string_view name);
+/// Those functions, without what stands behind a '-' of their names, that a check asks of the kernel it is handed.
+[[nodiscard]] std::set<std::string_view> functions_asked(const std::function<void(Kernel&)>& check);
 
 /// core:cpp_bin_float_50 with its own numbers wrong: what a check makes of scalars wider than every dtype.
 struct WrongWide {

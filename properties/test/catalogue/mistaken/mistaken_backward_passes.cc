@@ -240,7 +240,8 @@ WrongKernel of_the_last_forward_pass() {
             if (newest->present() && newest->shape() == c.k().shape() && newest->dtype() == c.k().dtype())
               other[Slot::k] = *newest;
             return kernel.backward(other, call, output);
-          }};
+          },
+          /*has_memory=*/true};
 }
 
 /// The same call again, after another one or at once, is off by a last bit.
@@ -258,7 +259,8 @@ WrongKernel not_repeatable() {
               if (one.present())
                 one = mapped(one.tensor(), [](std::int64_t, double old) { return std::nextafter(old, infinity); });
             return reply;
-          }};
+          },
+          /*has_memory=*/true};
 }
 
 WrongKernel answered(std::string name, std::function<void(const Case&, Reply&)> change) {

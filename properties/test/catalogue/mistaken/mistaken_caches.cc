@@ -170,7 +170,8 @@ std::vector<WrongKernel> mistaken_caches() {
            return longest = std::max(longest, lengths[b]);
          });
          return kernel.run(c, output, want_lse);
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"reads each slot of a cache once",
        [kept = Kept()](Kernel& kernel, Case c, DType output, bool want_lse) mutable {
          if (!has_cache(c)) return kernel.run(c, output, want_lse);
@@ -188,7 +189,8 @@ std::vector<WrongKernel> mistaken_caches() {
            longest = std::max(longest, c[Slot::kv_lengths][b]);
          }
          return kernel.run(c, output, want_lse);
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
   };
 }
 

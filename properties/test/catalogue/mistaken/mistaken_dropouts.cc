@@ -223,7 +223,8 @@ std::vector<WrongKernel> mistaken_draws() {
        [calls = std::make_shared<std::int64_t>(0)](Kernel& kernel, Case c, DType output, bool want_lse) {
          if (draws_own_dropout(c)) c.dropout_seed = (c.dropout_seed + ++*calls * 977) % (std::int64_t{1} << 40);
          return kernel.run(c, output, want_lse);
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"draws by its queries",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          return kernel.run(draws_own_dropout(c) ? with_seed_of_queries(c) : c, output, want_lse);
@@ -241,7 +242,8 @@ std::vector<WrongKernel> mistaken_draws() {
                                                                            bool want_lse) {
          if (draws_own_dropout(c) && (*asked)[hash_of_call(c)]++ % 2 == 1) c.dropout_seed ^= 977;
          return kernel.run(c, output, want_lse);
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"is NaN where it keeps one of equal weights",
        drawn_by(drawn, answered(
                            as_it_is,

@@ -316,7 +316,8 @@ std::vector<WrongKernel> mistaken_kernels() {
          if (reply.status == CallStatus::ok)
            reply.out = mapped(reply.out, [&](std::int64_t, double old) { return old + noise; });
          return reply;
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"multiplies every value by its weight",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          Reply reply = kernel.run(c, output, want_lse);

@@ -122,7 +122,8 @@ std::vector<WrongKernel> mistaken_softcaps() {
                   last[Slot::q] == c.q())
            c.softcap = last.softcap;
          return kernel.run(c, output, want_lse);
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"keeps the last cap in its log-sum-exps",
        [last = Case()](Kernel& kernel, const Case& c, DType output, bool want_lse) mutable {
          Reply reply = kernel.run(c, output, want_lse);
@@ -132,7 +133,8 @@ std::vector<WrongKernel> mistaken_softcaps() {
            reply.lse = mapped(reply.lse, [](std::int64_t, double old) { return old + 1; });
          }
          return reply;
-       }},
+       },
+       /*backward=*/nullptr, /*has_memory=*/true},
       {"is NaN far above the cap",
        [](Kernel& kernel, const Case& c, DType output, bool want_lse) {
          Reply reply = kernel.run(c, output, want_lse);
