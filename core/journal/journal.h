@@ -188,13 +188,17 @@ struct BatchRecord {
   Tally tally;
 };
 
-/// An element of an output that a finding is about.
+/// An element that a finding is about.
 struct ComparedRecord {
-  Shape shape;               ///< of the out that it is an element of
+  Shape shape;               ///< of the out or the gradient that it is an element of
   std::int64_t element = 0;  ///< flat row-major index
   std::int64_t keys = 0;     ///< N of that call
   double found = 0.0;
-  std::optional<Enclosure> exact{};  ///< certified; nothing where it was not computed, or nothing is defined
+  std::optional<Enclosure> exact{};    ///< certified; nothing where it was not computed, or nothing is defined
+  std::optional<Gradient> gradient{};  ///< nothing: out
+
+  /// "out[0, 0, 2, 1]", "dk[0, 0, 2, 1]"
+  [[nodiscard]] std::string place() const;
 };
 
 /// How a violated case fared when it was checked again, of one that does not come back by itself.

@@ -171,6 +171,11 @@ ComparedRecord compared_of(const dom::element& value) {
     const auto [lower, upper] = pair_of(members.take("exact"), "\"exact\" must hold two ends");
     side.exact = {number_of(lower, "exact"), number_of(upper, "exact")};
   }
+  if (members.has("gradient")) {
+    const std::string_view name = members.text("gradient");
+    side.gradient = named<Gradient>(name);
+    if (!side.gradient) throw BadLine(fmt::format("has no gradient {}", in_quotes(name)));
+  }
   members.finish();
   return side;
 }

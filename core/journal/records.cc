@@ -152,6 +152,10 @@ std::string to_line(const BatchRecord& record) {
   return finish(json);
 }
 
+std::string ComparedRecord::place() const {
+  return fmt::format("{}{}", gradient ? name_of(*gradient) : "out", index_text(element, shape));
+}
+
 std::string to_line(const FindingRecord& record) {
   JsonWriter json = begin("finding");
   write_subject(json, record.subject);
@@ -170,6 +174,7 @@ std::string to_line(const FindingRecord& record) {
     for (int axis = 0; axis < side.shape.rank(); ++axis) json.value(side.shape[axis]);
     json.end_array().member("element", side.element).member("keys", side.keys).member("found", side.found);
     if (side.exact) json.key("exact").begin_array().value(side.exact->lower).value(side.exact->upper).end_array();
+    if (side.gradient) json.member("gradient", name_of(*side.gradient));
     json.end_object();
   }
   json.end_array();

@@ -77,11 +77,14 @@ struct Words<Violation> {
       "none", "bound", "non-finite", "lse", "bits", "shape", "rejected", "failed", "died", "timed-out", "malformed"};
 };
 
-/// An element of an output that a verdict is about.
+enum class Gradient;  // problem/problem.h
+
+/// An element of an output, or of a gradient, that a verdict is about.
 struct ComparedElement {
   std::shared_ptr<const Case> problem;  ///< what the kernel was given
-  std::int64_t element = -1;            ///< flat row-major index into its out
+  std::int64_t element = -1;            ///< flat row-major index into its out or its gradient
   double found = 0.0;
+  std::optional<Gradient> gradient{};  ///< nothing: out
 };
 
 /// Verdict of one property on one case.
@@ -101,8 +104,8 @@ struct Verdict {
   std::optional<Alarm> alarm{};
   /// How large the errors of the case were, in its own dtype; null where they were not measured.
   std::shared_ptr<const ErrorSample> errors{};
-  /// The elements of outputs that a violated verdict is about: two that a law found too far apart, or one that is off
-  /// by itself; a side that is more than one element (a sum over heads) is not among them.
+  /// The elements that a violated verdict is about: two of outputs that a law found too far apart, or one of an output
+  /// or a gradient that is off by itself; a side that is more than one element (a sum over heads) is not among them.
   std::vector<ComparedElement> compared{};
   /// Rows of the output that the oracle looked at, and rows that there are: fewer where a sample was asked for. Both 0
   /// where it was not asked.

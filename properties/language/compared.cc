@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/oracle/gradients/gradients.h"
 #include "core/problem/sight.h"
 
 namespace attest {
@@ -24,10 +25,16 @@ std::vector<ComparedRecord> compared_elements(const Verdict& verdict, const Mani
   for (const ComparedElement& side : verdict.compared) {
     const Case& c = *side.problem;
     ComparedRecord& record = records.emplace_back();
-    record = {.shape = c.out_shape(), .element = side.element, .keys = keys_of(c), .found = side.found};
+    record = {.shape = side.gradient ? c[slot_of(*side.gradient)].shape() : c.out_shape(),
+              .element = side.element,
+              .keys = keys_of(c),
+              .found = side.found,
+              .exact = {},
+              .gradient = side.gradient};
     if (c.operation != Operation::attention || multiplications_of(c) > most_computed_again) continue;
-    const Enclosure exact =
-        exact_elements(c, manifest.arithmetic_for(c)).at(static_cast<std::size_t>(side.element)).exact;
+    const auto at = static_cast<std::size_t>(side.element);
+    const Enclosure exact = side.gradient ? gradient_enclosures(c)[static_cast<std::size_t>(*side.gradient)].at(at)
+                                          : exact_elements(c, manifest.arithmetic_for(c)).at(at).exact;
     if (!std::isnan(exact.lower) && !std::isnan(exact.upper)) record.exact = exact;
   }
   return records;

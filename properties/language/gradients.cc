@@ -59,8 +59,14 @@ struct BackwardRun::Passes {
       if (const auto at = static_cast<std::size_t>(one); judged(one)) found[at] = gradients[at].tensor();
     std::array<Verdict, gradient_count> all =
         judge_gradients(forward_of(problem), given, found, forward, backward, how);
-    // It is no element of an output; the reason says which one it is.
-    for (Verdict& one : all) one.element = -1;
+    for (const Gradient of : every_gradient) {
+      const auto at = static_cast<std::size_t>(of);
+      Verdict& one = all[at];
+      if (one.outcome == Outcome::violated && how.at == GradientsAt::definition)
+        one.compared = {{std::make_shared<const Case>(problem), one.element, found[at][one.element], of}};
+      // It is no element of an output.
+      one.element = -1;
+    }
     return all;
   }
   void take(const Manifest& manifest, const Case& c) {

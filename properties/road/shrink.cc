@@ -22,7 +22,9 @@ class Shrinker {
       : property_(property),
         kernel_(kernel),
         current_(std::move(start)),
-        element_(verdict.element),
+        element_(verdict.compared.size() == 1 && verdict.compared[0].gradient ? verdict.compared[0].element
+                                                                              : verdict.element),
+        gradient_(verdict.compared.size() == 1 ? verdict.compared[0].gradient : std::nullopt),
         budget_(budget),
         violation_(verdict.violation),
         least_utilisation_(std::min(2.0, verdict.utilisation)),
@@ -59,19 +61,26 @@ class Shrinker {
   /// Only the batch entry, head, row and column of the worst element.
   void aim() {
     if (current_.operation != Operation::attention || element_ < 0) return;
+    // Masks and sinks have axes of their own.
+    if (gradient_ == Gradient::mask || gradient_ == Gradient::sink) return;
     const Extents e = extents_of(current_);
-    const std::int64_t column = element_ % e.dv, row = element_ / e.dv % e.queries,
-                       head = element_ / e.dv / e.queries % e.heads, batch = element_ / e.dv / e.queries / e.heads;
+    const bool of_keys = gradient_ == Gradient::k || gradient_ == Gradient::v,
+               has_dk = gradient_ == Gradient::q || gradient_ == Gradient::k;
+    const std::int64_t columns = has_dk ? e.dk : e.dv, rows = of_keys ? e.keys : e.queries,
+                       heads = of_keys ? e.kv_heads : e.heads;
+    const std::int64_t column = element_ % columns, row = element_ / columns % rows,
+                       head = element_ / columns / rows % heads, batch = element_ / columns / rows / heads;
     Selection s = everything(current_);
     s.batch = {batch};
-    keep_head(e, s, head);
+    // Of a key the first head of those that read it.
+    keep_head(e, s, head * (e.heads / heads));
     take(s);
     // Rows move under a causal form, so the row is a step of its own.
     s = everything(current_);
-    s.queries = {row};
+    (of_keys ? s.keys : s.queries) = {row};
     take(s);
     s = everything(current_);
-    s.dv = {column};
+    (has_dk ? s.dk : s.dv) = {column};
     take(s);
   }
 
@@ -226,7 +235,8 @@ class Shrinker {
   const Property& property_;
   Kernel& kernel_;
   Case current_;
-  std::int64_t element_;
+  std::int64_t element_;              ///< of out, or of a gradient; -1: none
+  std::optional<Gradient> gradient_;  ///< nothing: out
   int budget_;
   /// So many cases of a production shape are not checked: of some ten seconds in all, as cost_of counts.
   double effort_ = 0x1p28;

@@ -14,7 +14,7 @@ std::string element_text(const ComparedRecord& element) {
   const std::string exact = element.exact ? fmt::format(", exact [{}, {}]", exact_text(element.exact->lower),
                                                         exact_text(element.exact->upper))
                                           : "";
-  return fmt::format("out{} of a call with {} {}: found {}{}", index_text(element.element, element.shape), element.keys,
+  return fmt::format("{} of a call with {} {}: found {}{}", element.place(), element.keys,
                      element.keys == 1 ? "key" : "keys", exact_text(element.found), exact);
 }
 

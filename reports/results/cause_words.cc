@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/oracle/gradients/gradients.h"
 #include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/problem/cost.h"
@@ -211,8 +212,10 @@ bool is_of_another_call(const FindingRecord& finding, const Case& c) {
   if (c.operation != Operation::attention || cost_of(c) > most || !is_against_exact(finding)) return false;
   if (finding.verdict.violation == Violation::lse) return false;
   const ComparedRecord& one = finding.compared[0];
-  if (one.shape != c.out_shape()) return true;
-  const Enclosure right = exact_elements(c, Arithmetic()).at(static_cast<std::size_t>(one.element)).exact;
+  if (one.shape != (one.gradient ? c[slot_of(*one.gradient)].shape() : c.out_shape())) return true;
+  const auto at = static_cast<std::size_t>(one.element);
+  const Enclosure right = one.gradient ? gradient_enclosures(c)[static_cast<std::size_t>(*one.gradient)].at(at)
+                                       : exact_elements(c, Arithmetic()).at(at).exact;
   // Both are certain; where nothing is defined here, there something was.
   return !(right.lower <= one.exact->upper && one.exact->lower <= right.upper);
 }
@@ -234,7 +237,7 @@ std::string found_of(const FindingRecord& finding) {
   if (!is_against_exact(finding) || verdict.violation == Violation::lse) return one_line(verdict.reason);
   const ComparedRecord& one = finding.compared[0];
   const auto [found, exact] = told_apart(one.found, one.exact->lower);
-  std::string words = fmt::format("out{} = {}, exact {}", index_text(one.element, one.shape), found, exact);
+  std::string words = fmt::format("{} = {}, exact {}", one.place(), found, exact);
   if (verdict.violation != Violation::bound) return words;
   // Of a sum of zeros next to nothing is allowed, and how many times it is exceeded says nothing.
   constexpr double many = 1e6;

@@ -67,7 +67,7 @@ HeadInputs inputs_of(const GradientTask& task, const Sequence& s, std::int64_t h
                  .answers = {Matrix<Arb>(head.queries, from_weights ? 0 : head.dv), Vector<Arb>(head.queries)}};
   if (task.given.d_lse.present()) all.of.lse = Vector<Arb>(head.queries);
   std::vector<double> row(static_cast<std::size_t>(head.dk));
-  const std::int64_t first = (s.entry * c.q().shape()[1] + h) * c.q().shape()[2] + s.first_query;
+  const std::int64_t first = row_of_query(c, s, h, 0);
   for (Index i = 0; i < head.queries; ++i) {
     head.query(i, row.data());
     for (Index e = 0; e < head.dk; ++e) all.q(i, e) = Arb(row[static_cast<std::size_t>(e)]);
@@ -150,12 +150,11 @@ const Vector<Arb>& ExactQueryRows::row(const GradientTask& task, const Sequence&
 
 /// What rows that see their sink alone add to its gradient.
 Arb of_sink_alone(const GradientTask& task, const Sequence& s, std::int64_t h, double sink) {
-  const Shape& shape = task.c.q().shape();
   const std::int64_t dv = task.c.v().shape()[3];
   const bool at_answers = task.options.at == GradientsAt::answers;
   Arb sum(0.0);
   for (std::int64_t i = 0; i < s.queries; ++i) {
-    const std::int64_t row = (s.entry * shape[1] + h) * shape[2] + s.first_query + i;
+    const std::int64_t row = row_of_query(task.c, s, h, i);
     Arb delta(task.given.d_lse.present() ? -task.given.d_lse[row] : 0.0);
     for (std::int64_t e = 0; at_answers && task.backward.delta != DeltaFrom::weights && e < dv; ++e)
       delta = delta + Arb(task.given.d_out[row * dv + e]) * Arb(task.given.out[row * dv + e]);

@@ -12,6 +12,7 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/backward_arithmetic.h"
 #include "core/measure/verdict.h"
+#include "core/oracle/oracle.h"
 #include "core/problem/case.h"
 #include "core/value/tensor.h"
 
@@ -57,6 +58,12 @@ using GradientBounds = std::array<std::vector<ElementBound>, gradient_count>;
 using GradientAlarms = std::array<std::vector<ElementAlarm>, gradient_count>;
 [[nodiscard]] GradientAlarms gradient_alarms(const Problem& c, const BackwardInputs& given, const Arithmetic& forward,
                                              const BackwardArithmetic& backward, const GradientOptions& options);
+
+/// Of each gradient that the problem has, which says what the gradients by its output are (Slot::d_out, d_lse), the
+/// definition's elements, row-major: certified, the ends two doubles apart at most, or 2^-200 of what is 0, where
+/// max_ball_precision is enough. NaN where nothing is defined. In balls, so of small problems.
+using GradientEnclosures = std::array<std::vector<Enclosure>, gradient_count>;
+[[nodiscard]] GradientEnclosures gradient_enclosures(const Problem& c);
 
 /// Judges each element of `found`, a tensor in its argument's shape or absent (not asked for; its verdict is skipped),
 /// as judge_attention does those of an output. A row without a key is excused, with what it would add to others; a row

@@ -31,6 +31,14 @@ void for_each_group(const Problem& c, Run&& run) {
     for (std::int64_t kv = 0; kv < c.k().shape()[1]; ++kv) run(s, kv);
 }
 
+/// Of a sequence's query i or key j the row of q, or of k and v, that it is: [batch, heads, row] as one index.
+[[nodiscard]] inline std::int64_t row_of_query(const Problem& c, const Sequence& s, std::int64_t h, std::int64_t i) {
+  return (s.entry * c.q().shape()[1] + h) * c.q().shape()[2] + s.first_query + i;
+}
+[[nodiscard]] inline std::int64_t row_of_key(const Problem& c, const Sequence& s, std::int64_t kv, std::int64_t j) {
+  return (s.entry * c.k().shape()[1] + kv) * c.k().shape()[2] + s.first_key + j;
+}
+
 /// What a row adds to sums of keys, by its q and by its gradient by the output: value, error and size, [3][keys].
 struct KeptRow {
   std::int64_t keys;

@@ -24,6 +24,8 @@ using detail::for_each_group;
 using detail::GradientTask;
 using detail::GroupPass;
 using detail::Portion;
+using detail::row_of_key;
+using detail::row_of_query;
 using detail::SharedGradients;
 
 constexpr double doubt = 0x1p-20;
@@ -64,14 +66,14 @@ void for_each_element(const Problem& c, const Sequence& s, const GroupPass& pass
   const Shape &q = c.q().shape(), &k = c.k().shape(), &v = c.v().shape();
   const std::int64_t kv = pass.first_head() / std::max<std::int64_t>(1, pass.heads());
   for (std::int64_t j = 0; pass.has_keys() && j < s.keys; ++j) {
-    const std::int64_t row = (s.entry * k[1] + kv) * k[2] + s.first_key + j;
+    const std::int64_t row = row_of_key(c, s, kv, j);
     for (std::int64_t e = 0; e < k[3]; ++e) visit(Gradient::k, row * k[3] + e, j, 0, e);
     for (std::int64_t e = 0; e < v[3]; ++e) visit(Gradient::v, row * v[3] + e, j, 0, e);
   }
   for (std::int64_t h = 0; h < pass.heads(); ++h)
     for (const std::int64_t i : pass.rows(h))
       for (std::int64_t e = 0; e < q[3]; ++e) {
-        const std::int64_t row = (s.entry * q[1] + pass.first_head() + h) * q[2] + s.first_query + i;
+        const std::int64_t row = row_of_query(c, s, pass.first_head() + h, i);
         visit(Gradient::q, row * q[3] + e, i, h, e);
       }
 }

@@ -57,6 +57,7 @@ Journal whole_journal(std::int64_t cases = 320) {
         if (verdict.outcome != Outcome::violated && verdict.outcome != Outcome::inconclusive) continue;
         FindingRecord finding{subject, k, fmt::format("cases/{}--k{}.safetensors", property, k), verdict};
         finding.compared = {{.shape = {1, 2, 3, 4}, .element = 23, .keys = 5, .found = 0.5, .exact = Enclosure{0, 1}}};
+        if (k % 2 == 0) finding.compared[0].gradient = Gradient::k;
         journal.findings.push_back(finding);
       }
       journal.batches.push_back(batch);

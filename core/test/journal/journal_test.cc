@@ -410,8 +410,9 @@ TEST(Journal, ReadsBackWhatItWrote) {
 
 TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
   FindingRecord finding{subject_of(0), 3, "cases/k3.safetensors", verdict_of(5)};
-  finding.compared = {{.shape = {1, 2, 3, 4}, .element = 23, .keys = 5, .found = nan, .exact = Enclosure{-0.1, inf}},
-                      {.shape = {2, 3, 4}, .element = 0, .keys = 0, .found = 0.1}};
+  finding.compared = {
+      {.shape = {1, 2, 3, 4}, .element = 23, .keys = 5, .found = nan, .exact = Enclosure{-0.1, inf}},
+      {.shape = {2, 3, 4}, .element = 0, .keys = 0, .found = 0.1, .exact = {}, .gradient = Gradient::sink}};
   const std::string text = stamped(to_line(RunRecord{}) + to_line(finding));
   const Journal read = parse_journal(text, "text");
   ASSERT_EQ(read.findings.size(), 1U);
@@ -423,12 +424,17 @@ TEST(Journal, KeepsTheSidesOfALawAndRefusesElementsThatAreNone) {
   EXPECT_TRUE(std::isnan(one.found));
   EXPECT_EQ(one.exact->lower, -0.1);
   EXPECT_EQ(one.exact->upper, inf);
+  EXPECT_FALSE(one.gradient);
+  EXPECT_EQ(one.place(), "out[0, 1, 2, 3]");
   EXPECT_FALSE(read.findings[0].compared[1].exact);
+  EXPECT_EQ(read.findings[0].compared[1].gradient, Gradient::sink);
+  EXPECT_EQ(read.findings[0].compared[1].place(), "dsink[0, 0, 0]");
   EXPECT_EQ(to_line(read.findings[0]), to_line(finding));
   for (const auto& [from, to] :
        {std::pair{"\"element\":23", "\"element\":24"}, std::pair{"[1,2,3,4]", "[1,0,3,4]"},
         std::pair{"[1,2,3,4]", "[1,2,3,4,5]"}, std::pair{"[1,2,3,4]", "[4294967296,4294967296,3,4]"},
-        std::pair{"\"exact\":[-0.1,", "\"exact\":["}, std::pair{"\"compared\":[", "\"compared\":[3,"}}) {
+        std::pair{"\"exact\":[-0.1,", "\"exact\":["}, std::pair{"\"gradient\":\"dsink\"", "\"gradient\":\"out\""},
+        std::pair{"\"compared\":[", "\"compared\":[3,"}}) {
     std::string broken = text;
     ASSERT_NE(broken.find(from), std::string::npos) << from;
     broken.replace(broken.find(from), std::string_view(from).size(), to);

@@ -46,6 +46,8 @@ Verdict dq_dk_need_delta(Kernel& kernel, const Case& c) {
   with_moved.out = mapped(own.out, [](std::int64_t, double old) { return old / 2 + 1; });
   const BackwardRun run(kernel, c, own), moved(kernel, c, with_moved);
   Verdict at_these = moved.judged(GradientsAt::answers);
+  // The gradients of the case itself are others.
+  if (at_these.outcome == Outcome::violated) at_these.reason = "given o/2 + 1 for its output o: " + at_these.reason;
   if (!run.has(Gradient::v)) return at_these;
   return worse_of({std::move(at_these), gradients_agree(Gradient::v, {moved.of(Gradient::v), run.of(Gradient::v)},
                                                         gradient_bits_if(kernel, {Claim::deterministic}))});

@@ -9,6 +9,7 @@
 #include "core/test/reference_attention.h"
 #include "properties/language/agree.h"
 #include "properties/language/result.h"
+#include "properties/test/catalogue/tampered.h"
 #include "properties/test/inspect.h"
 #include "properties/test/toy_kernels.h"
 
@@ -117,6 +118,41 @@ TEST(Compared, AreOfBothCallsWhereBitsDiffer) {
   EXPECT_EQ(off.compared[0].found, left.run().out()[off.compared[0].element]);
   EXPECT_EQ(off.compared[1].found, right.run().out()[off.compared[1].element]);
   EXPECT_NE(off.compared[0].problem, off.compared[1].problem);
+}
+
+// Of a row that asks for the definition's gradients; one at the answers that were given, whatever they are, is about
+// another number.
+TEST(Compared, IsAnElementOfAGradient) {
+  struct Row {
+    const char *name, *kernel;
+    Gradient of;
+  };
+  for (const auto& [name, id, of] : {Row{"backward.oracle-dq", "fault:dq-not-scaled", Gradient::q},
+                                     Row{"backward.oracle-dk", "fault:dk-scaled-twice", Gradient::k},
+                                     Row{"backward.oracle-dsink", "fault:dsink-not-negated", Gradient::sink},
+                                     Row{"backward.oracle-dmask", "fault:dmask-scaled", Gradient::mask}}) {
+    const auto kernel = registered(id);
+    const Violated found = first_violation(*kernel, name);
+    EXPECT_EQ(found.verdict.element, -1) << "of out, which it is not";
+    ASSERT_EQ(found.verdict.compared.size(), 1U) << name;
+    const ComparedElement& one = found.verdict.compared[0];
+    ASSERT_EQ(one.gradient, of);
+    Case forward = forward_of(*one.problem);
+    const Reply answers = kernel->run(forward, DType::f64, /*want_lse=*/true);
+    const Reply gradients =
+        kernel->backward(*one.problem, {answers.out.tensor(), answers.lse.tensor()}, one.problem->dtype());
+    EXPECT_EQ(gradients.gradients[static_cast<std::size_t>(of)][one.element], one.found);
+    const ComparedRecord record = compared_elements(found.verdict, kernel->manifest()).at(0);
+    EXPECT_EQ(record.gradient, of);
+    EXPECT_EQ(record.shape, (*one.problem)[slot_of(of)].shape());
+    if (!record.exact) continue;
+    const double distance = std::max(record.exact->lower - one.found, one.found - record.exact->upper);
+    EXPECT_GE(found.verdict.error, distance * (1 - 1e-9)) << name;
+    EXPECT_LE(found.verdict.error, distance * 1.01) << name;
+  }
+  const auto kernel = registered("fault:dq-not-scaled");
+  EXPECT_TRUE(first_violation(*kernel, "backward.given").verdict.compared.empty());
+  EXPECT_TRUE(first_violation(*kernel, "backward.covariance").verdict.compared.empty());
 }
 
 TEST(Compared, LargeCallsAreNotComputedAgain) {

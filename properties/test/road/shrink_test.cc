@@ -178,6 +178,41 @@ TEST(Shrink, SpendsNoMoreThanItsBudget) {
   }
 }
 
+// With next to no budget: the element that is off says at once which batch entry, head, row and column are needed.
+TEST(Shrink, AimsAtTheElementOfAGradient) {
+  struct Row {
+    const char *name, *kernel;
+    bool of_keys, of_dv;
+  };
+  for (const auto& [name, id, of_keys, of_dv] :
+       {Row{"backward.oracle-dq", "fault:delta-unwritten", false, false},
+        Row{"backward.oracle-dk", "fault:delta-unwritten", true, false},
+        Row{"backward.oracle-dv", "fault:dk-dv-without-the-last-query", true, true}}) {
+    const Property& property = *properties_matching(name).at(0);
+    const auto kernel = registered(id);
+    int cases = 0, entries = 0, rows = 0, columns = 0;
+    for (std::int64_t k = 0; k < 300; ++k) {
+      const Case c = project(generate(property, DType::f64, 1, k), kernel->manifest());
+      const Extents e = extents_of(c);
+      if (e.batch < 2 || e.queries < 2 || e.keys < 2 || e.dk < 2 || e.dv < 2) continue;
+      if (check_case(property, *kernel, c).outcome != Outcome::violated) continue;
+      const Extents small = extents_of(shrink(property, *kernel, c, /*budget=*/4));
+      ++cases, entries += small.batch == 1;
+      rows += (of_keys ? small.keys : small.queries) == 1, columns += (of_dv ? small.dv : small.dk) == 1;
+      // All else is as it was.
+      EXPECT_EQ(of_keys ? small.queries : small.keys, of_keys ? e.queries : e.keys) << name << k;
+      EXPECT_EQ(of_dv ? small.dk : small.dv, of_dv ? e.dk : e.dv) << name << k;
+    }
+    EXPECT_GE(cases, 10) << name;
+    EXPECT_GE(4 * entries, 3 * cases) << name;
+    EXPECT_GE(4 * columns, 3 * cases) << name;
+    // The lone key of a row has its weight whatever its score is.
+    if (of_dv || !of_keys) {
+      EXPECT_GE(4 * rows, 3 * cases) << name;
+    }
+  }
+}
+
 /// What shrinking makes of a kernel that fails where `fails` says so, and the calls that it took.
 std::pair<Case, int> shrunk_failure(const std::function<bool(const attest_problem&)>& fails, Manifest manifest) {
   int calls = 0;

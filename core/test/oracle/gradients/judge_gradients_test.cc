@@ -190,9 +190,8 @@ TEST(GradientErrors, AreWithinWhatIsSuggestedInTheRunsDtype) {
   EXPECT_GT(most, 0x1p-40) << "of f32, whose unit would hide it all";
 }
 
-// A row by itself in balls is the row of its group, whatever the problem has.
-TEST(ExactQueryRows, AreThoseOfTheirGroup) {
-  std::mt19937_64 random(9);
+/// Whatever a problem can have beside its gradients by the output.
+Case case_of_everything(std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   const auto next = [&] { return normal(random); };
   Case c = drawn_case(4, 5, 7);
@@ -205,6 +204,71 @@ TEST(ExactQueryRows, AreThoseOfTheirGroup) {
   c[Slot::kv_lengths] = Tensor(DType::i32, {2}, std::vector<double>{7, 4});
   c[Slot::d_lse] = test::filled(DType::f32, {2, 4, 5}, next);
   validate(c);
+  return c;
+}
+
+double width(const Enclosure& e) {
+  return e.upper - e.lower;
+}
+
+// They meet what the oracle's doubles prove of every gradient, and what is padding is 0.
+TEST(GradientEnclosures, AreOfTheValuesThatBoundsAreAbout) {
+  std::mt19937_64 random(19);
+  for (const bool shared : {false, true}) {
+    Case c = case_of_everything(random);
+    if (shared) c[Slot::mask] = test::filled(DType::f32, {1, 1, 5, 7}, [&] { return double(random() % 8) / 8; });
+    const GradientEnclosures exact = gradient_enclosures(c);
+    const Tensor out = test::filled(DType::f32, c.out_shape(), [] { return 7.0; }),
+                 lse = test::filled(DType::f32, {2, 4, 5}, [] { return 9.0; });
+    const GradientBounds bounds = gradient_bounds(forward_of(c), {c[Slot::d_out], c[Slot::d_lse], out, lse},
+                                                  universal_arithmetic(DType::f32, DType::f32), BackwardArithmetic());
+    for (const Gradient of : every_gradient) {
+      const auto& elements = exact[static_cast<std::size_t>(of)];
+      const auto& proved = bounds[static_cast<std::size_t>(of)];
+      ASSERT_EQ(elements.size(), proved.size()) << name_of(of);
+      std::int64_t compared = 0;
+      for (std::size_t e = 0; e < elements.size(); ++e) {
+        const Enclosure& one = elements[e];
+        if (proved[e].excuse == Excuse::padding || std::isnan(proved[e].value)) {
+          EXPECT_EQ(one.lower, 0) << name_of(of) << e;
+          EXPECT_EQ(one.upper, 0) << name_of(of) << e;
+          continue;
+        }
+        const double near = proved[e].certificate;
+        EXPECT_LE(one.lower, proved[e].value + near) << name_of(of) << e;
+        EXPECT_GE(one.upper, proved[e].value - near) << name_of(of) << e;
+        EXPECT_LE(width(one), 0x1p-51 * std::max(std::fabs(one.upper), 0x1p-140)) << name_of(of) << e;
+        if (near <= 1e-9 && std::fabs(proved[e].value) > 1e-6) ++compared;
+      }
+      EXPECT_GE(compared, of == Gradient::sink ? 4 : 20) << name_of(of);
+    }
+  }
+}
+
+TEST(GradientEnclosures, OfOneKeyAreWhatTheyAreByHand) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 2, 3, 1}, std::vector<double>{1, 2, 3, 4, 5, 6});
+  c[Slot::k] = c[Slot::v] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{2});
+  c[Slot::d_out] = Tensor(DType::f64, {1, 2, 3, 1}, std::vector<double>{1, 10, 100, 1000, 1e4, 1e5});
+  c[Slot::d_lse] = Tensor(DType::f64, {1, 2, 3}, std::vector<double>{1, 2, 3, 4, 5, 6});
+  c.scale = 0.5;
+  validate(c);
+  const GradientEnclosures exact = gradient_enclosures(c);
+  const auto is = [&](Gradient of, std::size_t at, double value) {
+    EXPECT_EQ(exact[static_cast<std::size_t>(of)][at].lower, value) << name_of(of) << at;
+    EXPECT_EQ(exact[static_cast<std::size_t>(of)][at].upper, value) << name_of(of) << at;
+  };
+  // The lone weight is 1 whatever its score is: dS is the gradient by the log-sum-exp.
+  is(Gradient::v, 0, 111111), is(Gradient::k, 0, 0.5 * (1 + 4 + 9 + 16 + 25 + 36));
+  for (std::size_t i = 0; i < 6; ++i) is(Gradient::q, i, 0.5 * 2 * static_cast<double>(i + 1));
+}
+
+// A row by itself in balls is the row of its group, whatever the problem has.
+TEST(ExactQueryRows, AreThoseOfTheirGroup) {
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  const auto next = [&] { return normal(random); };
+  const Case c = case_of_everything(random);
   const Tensor out = test::filled(DType::f32, c.out_shape(), next), lse = test::filled(DType::f32, {2, 4, 5}, next);
   const BackwardInputs given{c[Slot::d_out], c[Slot::d_lse], out, lse};
   const Arithmetic forward = universal_arithmetic(DType::f32, DType::f32);
