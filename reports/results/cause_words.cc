@@ -283,8 +283,10 @@ std::vector<CauseWords> words_of_causes(const Summary& summary, const std::strin
       words.smallest = smallest_of(*example, c ? &*c : nullptr, kernel == nullptr ? Tiles() : kernel->tiles);
       words.found = found_of(*example);
       if (c && is_of_another_call(*example, *c))
-        words.found += fmt::format("; {} makes another input of it for that call, which replay --script FILE.py shows",
-                                   one_line(example->subject.property));
+        // A script calls the forward pass alone.
+        words.found +=
+            fmt::format("; {} makes another input of it for that call{}", one_line(example->subject.property),
+                        example->compared[0].gradient ? "" : ", which replay --script FILE.py shows");
       if (words.found == words.what) words.found.clear();
       words.case_file = example->case_file;
       words.kind = example->kind();

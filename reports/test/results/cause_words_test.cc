@@ -17,15 +17,20 @@ using testing::Not;
 
 /// Of a kernel that answered `found` where `exact` is right; the case that is saved has 1 and 0 as values of one
 /// weight.
-CauseWords words_of(double found, double exact, const Case& c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0})) {
+CauseWords words_of(double found, double exact, const Case& c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0}),
+                    std::optional<Gradient> gradient = std::nullopt) {
   const fake::Folder folder;
   std::filesystem::create_directory(folder / "cases");
   write_file_atomically(folder / "cases/k7.safetensors", encode_case(c));
   Journal journal = fake::mixed_journal();
   FindingRecord& finding = journal.findings[0];
   finding.verdict.error = std::abs(found - exact), finding.verdict.allowed = 1e-9;
-  finding.compared = {
-      {.shape = {1, 1, 1, 1}, .element = 0, .keys = 2, .found = found, .exact = Enclosure{exact, exact}}};
+  finding.compared = {{.shape = gradient ? c[slot_of(*gradient)].shape() : Shape{1, 1, 1, 1},
+                       .element = 0,
+                       .keys = 2,
+                       .found = found,
+                       .exact = Enclosure{exact, exact},
+                       .gradient = gradient}};
   journal.meta.push_back(record_of(Cause{.kernel = "builtin:bad",
                                          .dtypes = {"f32"},
                                          .properties = {"attention.oracle"},
@@ -45,6 +50,23 @@ TEST(CauseWords, SayWhereAnotherInputIsWrong) {
   EXPECT_EQ(itself.kind, "bound");
   // 1 is right of no call of that input: values were changed.
   EXPECT_THAT(words_of(0.75, 1).found, HasSubstr("; attention.oracle makes another input of it for that call, which"));
+}
+
+TEST(CauseWords, NameTheElementOfAGradient) {
+  Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
+  c[Slot::d_out] = Tensor(DType::f32, {1, 1, 1, 1}, std::vector<double>{3});
+  // Each value has half of it.
+  const CauseWords itself = words_of(0.75, 1.5, c, Gradient::v);
+  EXPECT_THAT(itself.smallest, HasSubstr("v=1,0  d_out=3"));
+  EXPECT_THAT(itself.found, HasSubstr("dv[0, 0, 0, 0] = 0.75, exact 1.5"));
+  EXPECT_THAT(itself.found, Not(HasSubstr("another input")));
+  const CauseWords other = words_of(0.75, 0.5, c, Gradient::v);
+  EXPECT_THAT(other.found, HasSubstr("dv[0, 0, 0, 0] = 0.75, exact 0.5"));
+  EXPECT_THAT(other.found, HasSubstr("; attention.oracle makes another input of it for that call"));
+  EXPECT_THAT(other.found, Not(HasSubstr("--script")));
+  // dk_0 = 0.5 * (3 - 1.5) * q, and dk_1 = -dk_0: neither is dv's number, nor of out's shape.
+  EXPECT_THAT(words_of(0, 0.75, c, Gradient::k).found, Not(HasSubstr("another input")));
+  EXPECT_THAT(words_of(0, 1.5, c, Gradient::k).found, HasSubstr("another input"));
 }
 
 TEST(CauseWords, StateAWindowASoftcapAndDropout) {
