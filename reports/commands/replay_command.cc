@@ -464,13 +464,12 @@ int replay_case(const ReplayOptions& options) {
     fmt::print("{}",
                element_lines(verdict.element, about->out, about->facts.at(static_cast<std::size_t>(verdict.element))));
   if (options.script.given()) {
-    refuse_if(asks_for_gradients(c),
-              "--script: the finding is about gradients, and a script calls the forward pass alone; "
-              "the case file itself says what is wrong with them");
     refuse_if(!at_load.empty(), "--script: the finding is about the loading of the kernel, and a script calls it");
     options.script.write(c, property, verdict, kernel, repetition, file);
   } else if (violated && !repetition && !outputs.empty() && worst_of(outputs)->utilisation > 1) {
     fmt::print("--script FILE.py or FILE.c writes this down for those who do not have attest\n");
+  } else if (violated && !repetition && verdict.compared.size() == 1 && verdict.compared[0].gradient) {
+    fmt::print("--script FILE.py writes this down for those who do not have attest\n");
   }
   fmt::print("{}\n", beside_saved(c, verdict.outcome));
   return status_of(c, verdict.outcome);

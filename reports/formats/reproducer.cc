@@ -7,10 +7,12 @@
 #include <type_traits>
 
 #include "core/kernel/limits.h"
+#include "core/oracle/gradients/gradients.h"
 #include "core/problem/fields.h"
 #include "core/support/errors.h"
 #include "properties/language/answer.h"
 #include "properties/language/compared.h"
+#include "properties/language/gradients.h"
 #include "reports/formats/reproducer_text.h"
 #include "reports/text/text.h"
 
@@ -55,7 +57,7 @@ void refuse_too_large(const Case& c, std::string_view option) {
   for (const Tensor& tensor : c.tensors) {
     if (!tensor.present()) continue;
     held += tensor.elements();
-    const std::vector<Run> runs = runs_of(tensor);
+    const std::vector<EqualRun> runs = runs_of(tensor);
     written += is_told_by_runs(tensor, runs) ? std::ssize(runs) : tensor.elements();
   }
   const std::int64_t products = multiplications_of(c);
@@ -112,6 +114,61 @@ bool is_no_answer(CallStatus status) {
          status == CallStatus::timed_out || status == CallStatus::malformed;
 }
 
+Reproducer nothing_wrong(const Case& c, DType output, const Property& property, const Kernel& kernel) {
+  const Manifest& manifest = kernel.manifest();
+  return {.problem = c,
+          .output = output,
+          .wrong = {},
+          .elements = c.out_shape().elements(),
+          .ended = {},
+          .kernel = kernel.id(),
+          .name = manifest.name,
+          .version = manifest.version,
+          .property = std::string(property.name),
+          .replay = {},
+          .comes_and_goes = {}};
+}
+
+/// A gradient with an element that is wrong for certain: `first`, or the first of all.
+std::optional<Reproducer> tried_backward(const Case& c, const Property& property, Kernel& kernel,
+                                         std::optional<Gradient> first) {
+  const Manifest& manifest = kernel.manifest();
+  std::optional<BackwardRun> run;
+  try {
+    run.emplace(kernel, c);
+  } catch (const NoAnswer&) {
+    return std::nullopt;
+  }
+  const GradientBounds bounds =
+      gradient_bounds(forward_of(c), run->given(), manifest.arithmetic_for(c), manifest.backward_arithmetic_for(c));
+  std::vector<Gradient> order(every_gradient.begin(), every_gradient.end());
+  std::ranges::stable_partition(order, [&](Gradient of) { return of == first; });
+  for (const Gradient of : order) {
+    if (!run->has(of)) continue;
+    const Values found = run->of(of).run().out();
+    Reproducer made = nothing_wrong(c, c.dtype(), property, kernel);
+    made.gradient = of, made.elements = found.elements();
+    std::optional<GradientEnclosures> exact;
+    for (std::int64_t e = 0; e < found.elements(); ++e) {
+      const ElementBound& bound = bounds[static_cast<std::size_t>(of)][static_cast<std::size_t>(e)];
+      if (bound.excuse != Excuse::none && bound.excuse != Excuse::vacuous) continue;
+      const bool off = std::isfinite(found[e])
+                           ? std::fabs(found[e] - bound.value) - bound.certificate > bound.allowed * (1 + 0x1p-20)
+                           : bound.excuse == Excuse::none;
+      if (!off) continue;
+      ++made.wrong_in_all;
+      if (made.wrong.size() == most_wrong_elements) continue;
+      if (!exact) exact = gradient_enclosures(c);
+      made.wrong.push_back({.element = e,
+                            .found = found[e],
+                            .exact = (*exact)[static_cast<std::size_t>(of)].at(static_cast<std::size_t>(e)),
+                            .allowed = bound.allowed});
+    }
+    if (!made.wrong.empty()) return made;
+  }
+  return std::nullopt;
+}
+
 /// The call with each output that the property may judge, until one is wrong.
 std::optional<Reproducer> tried(const Case& c, const Property& property, Kernel& kernel) {
   const Manifest& manifest = kernel.manifest();
@@ -120,17 +177,7 @@ std::optional<Reproducer> tried(const Case& c, const Property& property, Kernel&
     outputs.insert(outputs.end(), further->second.begin(), further->second.end());
   for (const DType output : outputs) {
     const Reply reply = kernel.run(c, output, asks_lse(kernel.manifest(), c, /*wanted=*/false));
-    Reproducer made{.problem = c,
-                    .output = output,
-                    .wrong = {},
-                    .elements = c.out_shape().elements(),
-                    .ended = {},
-                    .kernel = kernel.id(),
-                    .name = manifest.name,
-                    .version = manifest.version,
-                    .property = std::string(property.name),
-                    .replay = {},
-                    .comes_and_goes = {}};
+    Reproducer made = nothing_wrong(c, output, property, kernel);
     const Arithmetic arithmetic = arithmetic_of(property, manifest, c, output);
     if (reply.status == CallStatus::ok) {
       judge(c, reply.out.tensor(), arithmetic, manifest, made);
@@ -148,6 +195,7 @@ std::string why_not_shown(const Case& c, const Verdict& verdict) {
   if (verdict.violation == Violation::lse) return "the finding is about a log-sum-exp, and scripts compute outputs";
   if (verdict.violation == Violation::bits)
     return "the finding is about bits that differ between two calls, each of which is within its bound";
+  if (asks_for_gradients(c)) return "called by itself, the backward pass gives no number that is wrong for certain";
   if (c.provenance.strides || c.provenance.edge)
     return "no element is wrong once the tensors lie row-major, as a script has them";
   if (verdict.compared.size() > 1)
@@ -177,6 +225,7 @@ Reproducer reproducer_of(const Case& c, const Property& property, const Verdict&
     throw UsageError(fmt::format(
         "{}: {} is about multi-head attention, and scripts are of attention alone; hand on the case file itself",
         option, property.name));
+  const std::optional<Gradient> about = verdict.compared.empty() ? std::nullopt : verdict.compared[0].gradient;
   for (const Case& call : calls) {
     if (const std::string_view name = unknown_argument(call); !name.empty())
       throw UsageError(
@@ -184,7 +233,10 @@ Reproducer reproducer_of(const Case& c, const Property& property, const Verdict&
                       "itself",
                       option, name));
     refuse_too_large(call, option);
-    if (std::optional<Reproducer> made = tried(call, property, kernel)) return *std::move(made);
+    const bool backward = asks_for_gradients(call);
+    if (std::optional<Reproducer> made =
+            backward ? tried_backward(call, property, kernel, about) : tried(call, property, kernel))
+      return *std::move(made);
   }
   throw UsageError(fmt::format("{}: {}; hand on the case file itself, or another finding of the run", option,
                                why_not_shown(c, verdict)));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/problem/score.h"
 #include "reports/formats/reproducer_text.h"
 #include "reports/page/element_text.h"
 
@@ -52,7 +53,7 @@ struct Declared {
 };
 
 Declared c_tensor(const Tensor& tensor, std::string_view name) {
-  const std::vector<Run> runs = runs_of(tensor);
+  const std::vector<EqualRun> runs = runs_of(tensor);
   // NAN is but one of the NaNs.
   const bool copies_bits = !is_bits(tensor.dtype()) && has_unusual_nan(tensor);
   const bool by_bits = is_bits(tensor.dtype()) || copies_bits;
@@ -66,7 +67,7 @@ Declared c_tensor(const Tensor& tensor, std::string_view name) {
                : fmt::format("{}{{\n{}}};\n", head, text);
   };
   if (is_told_by_runs(tensor, runs)) {
-    for (const Run& run : runs)
+    for (const EqualRun& run : runs)
       words.push_back(fmt::format("{{{}, {}}}", run.count, c_element(tensor, run.first, by_bits)));
     return {
         listed(fmt::format("static const struct {{ int count; {} value; }} {}_runs[] = ", stored, name)) +
@@ -161,7 +162,7 @@ std::string reference(const Problem& c) {
     hiding += fmt::format("      if ({}) continue;\n", condition);
   if (masked && !adds) hiding += fmt::format("      if (!{}) continue;\n", entry);
   if (adds) hiding += fmt::format("      if ({} == -INFINITY) continue;\n", read(c.mask().dtype(), entry));
-  const bool before = c.mask_convention == MaskConvention::pre_scale;
+  const bool before = convention_of(c) == MaskConvention::pre_scale;
   const SlopeInScript slope = slope_in_script(c);
   const std::string bent = slope.slope.empty()
                                ? ""

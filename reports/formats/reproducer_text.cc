@@ -62,8 +62,8 @@ std::uint64_t bits_of(const Tensor& tensor, std::int64_t element) {
   return bits;
 }
 
-std::vector<Run> runs_of(const Tensor& tensor) {
-  std::vector<Run> runs;
+std::vector<EqualRun> runs_of(const Tensor& tensor) {
+  std::vector<EqualRun> runs;
   for (std::int64_t e = 0; e < tensor.elements(); ++e) {
     if (!runs.empty() && bits_of(tensor, e) == bits_of(tensor, runs.back().first))
       ++runs.back().count;
@@ -73,7 +73,7 @@ std::vector<Run> runs_of(const Tensor& tensor) {
   return runs;
 }
 
-bool is_told_by_runs(const Tensor& tensor, const std::vector<Run>& runs) {
+bool is_told_by_runs(const Tensor& tensor, const std::vector<EqualRun>& runs) {
   constexpr std::int64_t few = 8;
   return tensor.elements() > few && 4 * std::ssize(runs) <= tensor.elements();
 }
@@ -127,7 +127,19 @@ std::string mask_index(const Problem& c, Slot slot) {
   return fmt::format("{} * N + j", head == "i" ? head : "(" + head + ")");
 }
 
+std::string_view answer_in_script(const Reproducer& r) {
+  return r.gradient ? name_of(*r.gradient) : "out";
+}
+Shape shape_of_answer(const Reproducer& r) {
+  return r.gradient ? r.problem[slot_of(*r.gradient)].shape() : r.problem.out_shape();
+}
+std::string axes_of_answer(const Reproducer& r) {
+  return axes_in_script(r.problem, r.gradient ? slot_of(*r.gradient) : Slot::d_out);
+}
+
 std::string axes_in_script(const Problem& c, Slot slot) {
+  if (slot == Slot::d_out) return "[B, H, M, dv]";
+  if (slot == Slot::d_lse) return "[B, H, M]";
   if (slot == Slot::q) return "[B, H, M, dk]";
   if (slot == Slot::k) return "[B, KV, N, dk]";
   if (slot == Slot::v) return "[B, KV, N, dv]";
@@ -253,6 +265,10 @@ std::vector<std::string> words_of_problem(const Reproducer& r) {
                                 adds     ? "the mask is added"
                                 : slopes ? "the slope's term"
                                          : "the softmax"));
+  if (r.gradient)
+    lines.push_back(fmt::format("{} is a loss's gradient by {}, of which d_out is the gradient by out{}",
+                                name_of(*r.gradient), name_of(slot_of(*r.gradient)),
+                                c[Slot::d_lse].present() ? ", and d_lse that by each row's log-sum-exp" : ""));
   if (c[Slot::sink].present())
     lines.emplace_back("sink: e^sink of the head joins the sum of each row's weights, and no value goes with it");
   if (drops)

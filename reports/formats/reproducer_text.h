@@ -17,16 +17,22 @@ namespace attest {
 
 /// The tensors that scripts know, beside those of whole numbers (sequences_in_script).
 inline constexpr std::array script_slots{
-    Slot::q,         Slot::k,         Slot::v,        Slot::mask, Slot::sink, Slot::keep, Slot::alibi_slopes,
-    Slot::q_descale, Slot::k_descale, Slot::v_descale};
+    Slot::q,         Slot::k,         Slot::v,         Slot::mask,  Slot::sink, Slot::keep, Slot::alibi_slopes,
+    Slot::q_descale, Slot::k_descale, Slot::v_descale, Slot::d_out, Slot::d_lse};
+
+/// What a script is about: "out", "dk".
+[[nodiscard]] std::string_view answer_in_script(const Reproducer& reproducer);
+[[nodiscard]] Shape shape_of_answer(const Reproducer& reproducer);
+/// As axes_in_script.
+[[nodiscard]] std::string axes_of_answer(const Reproducer& reproducer);
 
 /// Neighbouring elements of the same bits.
-struct Run {
+struct EqualRun {
   std::int64_t first = 0, count = 0;
 };
-[[nodiscard]] std::vector<Run> runs_of(const Tensor& tensor);
+[[nodiscard]] std::vector<EqualRun> runs_of(const Tensor& tensor);
 /// Whether runs are shorter to read than the numbers one by one.
-[[nodiscard]] bool is_told_by_runs(const Tensor& tensor, const std::vector<Run>& runs);
+[[nodiscard]] bool is_told_by_runs(const Tensor& tensor, const std::vector<EqualRun>& runs);
 /// The bit pattern of an element.
 [[nodiscard]] std::uint64_t bits_of(const Tensor& tensor, std::int64_t element);
 /// Whether a NaN in it is another than the usual quiet one, so that only bits say which.

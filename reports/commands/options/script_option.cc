@@ -41,12 +41,18 @@ void ScriptOption::write(const Case& c, const Property& property, const Verdict&
     throw UsageError(fmt::format(
         "{}: the finding takes {} other calls before it, and a script makes one; hand on the case files themselves",
         option, repetition->before.size()));
+  const ScriptLanguage language = script_language_of(file).value();
   Reproducer made = reproducer_of(c, property, verdict, kernel, option);
+  if (made.gradient && language != ScriptLanguage::python)
+    throw UsageError(
+        fmt::format("{}: the finding is about gradients, of which there are scripts in Python alone; name a "
+                    "file that ends in .py",
+                    option));
   // By its name alone: where it lies on this machine is nobody's business.
   made.replay = fmt::format("attest replay {}", shell_quoted(case_file.filename().string()));
   if (repetition)
     made.comes_and_goes = fmt::format("it comes and goes: in {} of {} checks", repetition->again, repetition->of);
-  write_file_atomically(file, script_of(made, script_language_of(file).value()));
+  write_file_atomically(file, script_of(made, language));
   fmt::print("wrote {}, which needs no attest: see that kernel() in it calls the kernel\n", one_line(file.string()));
 }
 

@@ -84,6 +84,33 @@ TEST(ReproducerScript, ShowsAFindingWithoutAttest) {
   }
 }
 
+TEST(ReproducerScript, ShowsAFindingAboutGradients) {
+  const fake::Folder folder;
+  expect_status(folder,
+                "$attest check --kernel fault:dk-dv-averaged-over-the-group --dtype f32 --property backward.oracle-dv "
+                "--cases 100 --quiet --out run",
+                1);
+  EXPECT_THAT(output_of(folder, "$attest replay run", 1), Says("\n--script FILE.py writes this down"));
+  EXPECT_THAT(output_of(folder, "$attest replay run --script x.c 2>&1", 2),
+              Says("--script \"x.c\": the finding is about gradients", "in Python alone"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.c"));
+  EXPECT_THAT(output_of(folder, "$attest replay run --script x.py", 1), Says("\nwrote x.py"));
+  EXPECT_THAT(said_by_python(folder, "x"), Says("dv[0, 0, 0, 0]: attest saw ", ", right ", ": WRONG\n"));
+  const std::filesystem::path py = folder / "x.py";
+  const std::string stub = read_file(py);
+  const auto call = [&](const std::string& value) {
+    std::ofstream(py) << stub;
+    exchange(py, "    return None\n",
+             "    return [" + value + " for b in range(B) for kv in range(KV) for j in range(N) for d in range(dv)]\n");
+  };
+  call("float(exact(b, kv, j, d))");
+  EXPECT_THAT(said_by_python(folder, "x", 0), AllOf(Says(": found ", ": right\n"), NeverSays("WRONG")));
+  for (const std::string wrong : {"250.5", "nan", "inf"}) {
+    call(wrong);
+    EXPECT_THAT(said_by_python(folder, "x"), Says(": found " + wrong + ", right ", "WRONG"));
+  }
+}
+
 /// The law puts NaN into a hidden key and its value; the kernel multiplies them by zero.
 TEST(ReproducerScript, IsOfTheCallOfALawAndReadsNoHiddenNumber) {
   const fake::Folder folder;

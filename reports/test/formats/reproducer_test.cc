@@ -347,12 +347,61 @@ TEST(Reproducer, WritesGroupedHeadsOutForPyTorch) {
   EXPECT_THAT(script_of(made, ScriptLanguage::python), Says("return None"));
 }
 
+/// One query of two keys whose value is gradient enough.
+Case with_gradients() {
+  Case c = two_keys();
+  c[Slot::d_out] = Tensor(DType::f32, c.out_shape(), std::vector<double>{1});
+  return c;
+}
+const Property& oracle_of_dk() {
+  return property_named("backward.oracle-dk");
+}
+
+TEST(Reproducer, IsOfTheGradientThatTheFindingIsAbout) {
+  Case c = with_gradients();
+  c[Slot::q].set(0, 1), c[Slot::k].set(0, 0.5), c.scale = 0.5;
+  const auto kernel = kernel_named("fault:dk-scaled-twice");
+  const Verdict found = check_case(oracle_of_dk(), *kernel, c);
+  ASSERT_EQ(found.outcome, Outcome::violated);
+  const Reproducer made = reproducer_of(c, oracle_of_dk(), found, *kernel, "--script x");
+  EXPECT_EQ(made.gradient, Gradient::k);
+  EXPECT_EQ(made.elements, 2);
+  EXPECT_EQ(made.wrong_in_all, 2);
+  ASSERT_EQ(made.wrong.size(), 2U);
+  EXPECT_EQ(made.wrong[found.compared[0].element == 0 ? 0 : 1].found, found.compared[0].found);
+  // Weights and values alone: half of each value's distance from the mean, by keys of opposite signs.
+  EXPECT_EQ(made.wrong[0].exact.lower, -made.wrong[1].exact.upper);
+  // Of another property the first gradient that is wrong.
+  const auto other = kernel_named("fault:dq-not-scaled");
+  EXPECT_EQ(reproducer_of(c, oracle_of_dk(), violated_by(Violation::bound), *other, "--script x").gradient,
+            Gradient::q);
+  EXPECT_THAT(refusal_of(c, "builtin:flash", found, oracle_of_dk()),
+              Says("backward pass gives no number that is wrong"));
+}
+
+TEST(Reproducer, WritesGradientsOutForPyTorch) {
+  Reproducer made = of_zeros(two_keys());
+  made.problem = with_gradients(), made.gradient = Gradient::v,
+  made.wrong = {{.element = 1, .found = 0, .exact = {1, 1}}};
+  made.kernel = "exec:python3 sdpa_backends.py math";
+  made.name = "scaled_dot_product_attention, math on cpu, and its gradients";
+  made.version = "2.13.0";
+  const auto python = [&] { return script_of(made, ScriptLanguage::python); };
+  EXPECT_THAT(python(),
+              Says("# dv is a loss's gradient by v, of which d_out is the gradient by out\n", "\nd_out = [1.0]\n",
+                   "d_out_ = torch.tensor(d_out, dtype=torch.float32).reshape(B, H, M, dv)\n",
+                   "argument.requires_grad_()", "        (gradient,) = torch.autograd.grad(out, v_, d_out_)\n",
+                   "    return gradient.double()", "    ((0, 0, 1, 0), 1, 0.0, \"1\", "));
+  made.problem[Slot::d_lse] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{1});
+  EXPECT_THAT(python(), Says("return None", "d_lse that by each row's log-sum-exp", "return dv as a flat list"));
+}
+
 TEST(Reproducer, SaysThatACallGaveNoAnswer) {
   Reproducer made = of_zeros(two_keys());
   made.wrong.front().found.reset();
   made.ended = "died: signal 11";
   EXPECT_THAT(script_of(made, ScriptLanguage::python),
-              Says("# its call gave no output: \"died: signal 11\"", "((0, 0, 0, 0), None, \"1.5\", "));
+              Says("# its call gave no output: \"died: signal 11\"", "((0, 0, 0, 0), 0, None, \"1.5\", "));
   EXPECT_THAT(script_of(made, ScriptLanguage::c), Says("{0, 0, 0, 0, NAN, 0x1.8p+0, ", "no answer; 1.5; "));
   made.wrong.front().allowed = infinity;
   EXPECT_THAT(script_of(made, ScriptLanguage::python), Says("None, \"1.5\", inf)"));

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/oracle/gradients/gradients.h"
 #include "core/problem/descale.h"
 #include "core/problem/sight.h"
 #include "core/test/cases.h"
@@ -145,6 +146,46 @@ TEST_P(ReproducerScriptOf, ComputesWhatIsRight) {
   }
 }
 
+/// The same of every gradient, of the log-sum-exp's too.
+TEST_P(ReproducerScriptOf, ComputesGradients) {
+  Case c = problem_of(GetParam());
+  if (has_variant(c, descale_variant.name)) GTEST_SKIP() << "factors have no backward pass";
+  c[Slot::d_out] = numbers(c.dtype(), c.out_shape(), 61);
+  if (GetParam().name.size() % 2 == 0) c[Slot::d_lse] = numbers(DType::f32, {2, 4, 3}, 47);
+  const GradientEnclosures exact = gradient_enclosures(c);
+  const fake::Folder folder;
+  for (const Gradient of : every_gradient) {
+    if (!has_argument_of(c, of)) continue;
+    Reproducer made{.problem = c,
+                    .output = c.dtype(),
+                    .gradient = of,
+                    .wrong = {},
+                    .elements = c[slot_of(of)].elements(),
+                    .ended = {},
+                    .kernel = "k",
+                    .name = "k",
+                    .version = {},
+                    .property = "p",
+                    .replay = {},
+                    .comes_and_goes = {}};
+    int counted = 0;
+    for (const Enclosure& one : exact[static_cast<std::size_t>(of)]) {
+      counted += std::fabs(one.lower) > 1e-6;
+      made.wrong.push_back({.element = std::ssize(made.wrong), .found = 1e4, .exact = one, .allowed = 0x1p-40});
+    }
+    made.wrong_in_all = std::ssize(made.wrong);
+    EXPECT_GE(counted, of == Gradient::sink || of == Gradient::mask ? 4 : 8) << name_of(of);
+    std::ofstream(folder / "x.py") << changed(
+        script_of(made, ScriptLanguage::python), "off = found",
+        "if not abs(Decimal(proved) - right) <= abs(right) * Decimal(2) ** -45 + Decimal(2) ** -120: "
+        "sys.exit('another answer')\n    off = found");
+    const std::string said = output_of(folder, "/usr/bin/python3 x.py", 1);
+    EXPECT_THAT(said, NeverSays("another answer"));
+    EXPECT_THAT(said, Says(std::string(name_of(of)) + "[0"));
+    EXPECT_EQ(lines_in(said), made.wrong_in_all) << said;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Problems, ReproducerScriptOf,
     testing::Values(
@@ -155,6 +196,15 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{.name = "bool_of_each_batch", .mask = 'b', .mask_shape = {2, 1, 3, 5}},
         Asked{.name = "additive_of_each_head", .mask = 'a', .mask_shape = {1, 4, 3, 5}},
         Asked{.name = "additive_before_the_scale", .mask = 'a', .pre_scale = true},
+        Asked{.name = "additive_of_each_pair", .mask = 'a', .mask_shape = {2, 4, 3, 5}},
+        Asked{.name = "additive_beside_slopes_that_put_it_behind_the_scale",
+              .mask = 'a',
+              .pre_scale = true,
+              .slopes = {1, 4}},
+        Asked{.name = "additive_beside_a_cap_that_puts_it_behind_the_scale",
+              .mask = 'a',
+              .pre_scale = true,
+              .softcap = 1.5},
         Asked{.name = "additive_and_causal_in_f64", .causal = Causal::top_left, .mask = 'a', .dtype = DType::f64},
         Asked{.name = "additive_in_bf16", .mask = 'a', .dtype = DType::bf16},
         Asked{.name = "bool_in_f16", .mask = 'b', .dtype = DType::f16}, Asked{.name = "capped", .softcap = 0.875},
