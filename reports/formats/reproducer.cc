@@ -60,9 +60,9 @@ void refuse_too_large(const Case& c, std::string_view option) {
     const std::vector<EqualRun> runs = runs_of(tensor);
     written += is_told_by_runs(tensor, runs) ? std::ssize(runs) : tensor.elements();
   }
-  const std::int64_t products = multiplications_of(c);
-  if (written <= most_numbers_in_script && held <= most_numbers_in_memory && products <= most_products_of_script)
-    return;
+  const std::int64_t products = multiplications_of(c),
+                     most_products = asks_for_gradients(c) ? most_products_of_gradients : most_products_of_script;
+  if (written <= most_numbers_in_script && held <= most_numbers_in_memory && products <= most_products) return;
   const bool many = written > most_numbers_in_script || held > most_numbers_in_memory;
   throw UsageError(fmt::format(
       "{}: the case has {} {}, and {} are the most for a script that is read; hand on the case file itself, or a smaller "
@@ -72,7 +72,7 @@ void refuse_too_large(const Case& c, std::string_view option) {
                   : written > most_numbers_in_script ? written
                                                      : held),
       many ? "numbers" : "multiplications",
-      with_commas(!many                              ? most_products_of_script
+      with_commas(!many                              ? most_products
                   : written > most_numbers_in_script ? most_numbers_in_script
                                                      : most_numbers_in_memory)));
 }

@@ -49,6 +49,8 @@ inline constexpr std::size_t most_wrong_elements = 3;
 inline constexpr std::int64_t most_numbers_in_script = 4096;
 /// Numbers of the tensors, however they are written, and multiplications of the call: what is certified in seconds.
 inline constexpr std::int64_t most_numbers_in_memory = 1 << 20, most_products_of_script = 1 << 22;
+/// The same where gradients are certified, which takes balls and several times as many.
+inline constexpr std::int64_t most_products_of_gradients = 1 << 18;
 
 /// The call of a violated case that a script can show. It is made again, row-major and by itself, as the script makes
 /// it: what needs strides, an edge of memory or other calls before it is seen not to be wrong then. Of a law the calls

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/oracle/gradients/exact_gradients.h"
@@ -17,11 +18,11 @@ Enclosure enclosure_of(const Arb& x) {
   return {detail::lower_end(x.ball()), detail::upper_end(x.ball())};
 }
 
-/// Neighbouring ends, or those of a number that is 0 as far as balls tell; or nothing is defined.
+/// Neighbouring ends, or those of a number that is 0 as far as balls tell.
 bool is_narrow(const Enclosure& e) {
   constexpr double next_to_nothing = 0x1p-200;
   const bool neighbours = e.upper <= std::nextafter(std::nextafter(e.lower, infinity), infinity);
-  return neighbours || e.upper - e.lower <= next_to_nothing || std::isnan(e.lower);
+  return neighbours || e.upper - e.lower <= next_to_nothing;
 }
 
 GradientEnclosures enclosures(const detail::GradientTask& task, long bits) {
@@ -47,8 +48,10 @@ GradientEnclosures enclosures(const detail::GradientTask& task, long bits) {
         take(Gradient::q, detail::row_of_query(c, s, kv * heads + h, i), pages[static_cast<std::size_t>(h)].q, i);
   });
   const detail::ExactSharedGradients shared = detail::exact_shared_gradients(task, bits);
-  for (const Arb& x : shared.mask) all[static_cast<std::size_t>(Gradient::mask)].push_back(enclosure_of(x));
-  for (const Arb& x : shared.sink) all[static_cast<std::size_t>(Gradient::sink)].push_back(enclosure_of(x));
+  const auto take_all = [&](Gradient of, const std::vector<Arb>& from) {
+    std::ranges::transform(from, std::back_inserter(all[static_cast<std::size_t>(of)]), enclosure_of);
+  };
+  take_all(Gradient::mask, shared.mask), take_all(Gradient::sink, shared.sink);
   return all;
 }
 

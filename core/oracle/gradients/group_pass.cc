@@ -104,9 +104,8 @@ void GroupPass::start(const GradientTask& task, const Sequence& s, std::int64_t 
   count_equal_rows(task, s);
   const std::int64_t terms = heads_ * queries * head_.keys;
   alarms_keys_ = has_keys_ && terms <= most_alarmed_terms;
-  for (Terms* of : {&terms_of_k_, &terms_of_v_})
-    for (auto* array : {&of->value, &of->size, &of->drop, &of->root})
-      if (alarms_keys_) array->assign(static_cast<std::size_t>(terms), 0.0);
+  for (std::vector<Term>* of : {&terms_of_k_, &terms_of_v_})
+    if (alarms_keys_) of->assign(static_cast<std::size_t>(terms), {});
 }
 
 /// V as the loops have it, which products with gradients by the output are taken with.
@@ -666,16 +665,21 @@ void GroupPass::count_equal_rows(const GradientTask& task, const Sequence& s) {
   const std::int64_t slots = heads_ * head_.queries;
   const auto load = [&](const Tensor& from, std::int64_t width, std::vector<double>& all,
                         std::vector<unsigned char>& same) {
-    all.resize(static_cast<std::size_t>(slots * width)), same.assign(static_cast<std::size_t>(slots), 0);
+    std::vector<double> rows(static_cast<std::size_t>(slots * width));
+    same.assign(static_cast<std::size_t>(slots), 0);
     for (std::int64_t h = 0; h < heads_; ++h) {
       const std::int64_t row = (s.entry * q[1] + first_head_ + h) * q[2] + s.first_query;
-      decode_range(from, row * width, head_.queries * width, all.data() + h * head_.queries * width);
+      decode_range(from, row * width, head_.queries * width, rows.data() + h * head_.queries * width);
     }
     std::map<std::vector<double>, std::int64_t> first;
     for (std::int64_t slot = 0; slot < slots; ++slot) {
-      const auto [at, is_new] = first.emplace(in_proportion(all.data() + slot * width, width), slot);
+      const auto [at, is_new] = first.emplace(in_proportion(rows.data() + slot * width, width), slot);
       if (!is_new) same[static_cast<std::size_t>(slot)] = same[static_cast<std::size_t>(at->second)] = 1;
     }
+    all.resize(rows.size());
+    for (std::int64_t slot = 0; slot < slots; ++slot)
+      for (std::int64_t c = 0; c < width; ++c)
+        all[static_cast<std::size_t>(c * slots + slot)] = rows[static_cast<std::size_t>(slot * width + c)];
   };
   load(task.c.q(), q[3], all_q_, same_q_), load(task.given.d_out, v[3], all_g_, same_g_);
 }
@@ -716,14 +720,12 @@ void GroupPass::alarm_row(std::int64_t slot, const double* out) {
     alarm_of_q_[e] = random_sum_.error(of_q_.error[e], added, kernel_.u_a, alarm_probability_,
                                        mean * shares_.delta_drop, mean * shares_.delta_root);
   }
+  const std::int64_t slots = heads_ * head_.queries;
   for (std::int64_t j = 0; alarms_keys_ && j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    const auto to = static_cast<std::size_t>(slot * head_.keys + row_.key_at(j));
-    terms_of_k_.value[to] = delta_scores_[e], terms_of_k_.size[to] = errors_.scores[e];
-    terms_of_k_.drop[to] = shares_.of_q_drop[e], terms_of_k_.root[to] = shares_.of_q_root[e];
-    if (kept_[e] == 0) continue;
-    terms_of_v_.value[to] = weight_[e], terms_of_v_.size[to] = errors_.weights[e];
-    terms_of_v_.drop[to] = shares_.of_g_drop[e], terms_of_v_.root[to] = shares_.of_g_root[e];
+    const auto to = static_cast<std::size_t>(row_.key_at(j) * slots + slot);
+    terms_of_k_[to] = {delta_scores_[e], errors_.scores[e], shares_.of_q_drop[e], shares_.of_q_root[e]};
+    if (kept_[e] != 0) terms_of_v_[to] = {weight_[e], errors_.weights[e], shares_.of_g_drop[e], shares_.of_g_root[e]};
   }
 }
 
@@ -739,13 +741,14 @@ ElementAlarm GroupPass::alarm(Gradient of, std::int64_t row, std::int64_t h, std
   if (by_query) {
     error = alarm_of_q_[e], constant = row_constant_[at];
   } else {
-    const Terms& terms = of == Gradient::k ? terms_of_k_ : terms_of_v_;
-    const std::vector<double>& all = of == Gradient::k ? all_q_ : all_g_;
+    const std::int64_t slots = heads_ * head_.queries;
+    const Term* const terms = (of == Gradient::k ? terms_of_k_ : terms_of_v_).data() + row * slots;
+    const double* const all = (of == Gradient::k ? all_q_ : all_g_).data() + c * slots;
     random_sum_.clear();
-    for (std::int64_t from = 0; from < heads_ * head_.queries; ++from) {
-      const auto t = static_cast<std::size_t>(from * head_.keys + row);
-      const double x = all[static_cast<std::size_t>(from * sums.width + c)], size = std::fabs(x);
-      random_sum_.add(terms.value[t] * x, terms.size[t] * size, terms.drop[t] * size, terms.root[t] * size);
+    for (std::int64_t from = 0; from < slots; ++from) {
+      const auto& [value, term_size, drop, root] = terms[from];
+      const double size = std::fabs(all[from]);
+      random_sum_.add(value * all[from], term_size * size, drop * size, root * size);
     }
     error = random_sum_.error(sums.error[e], sums_of_key_[at], kernel_.u_a, alarm_probability_);
     constant = (of == Gradient::k ? constant_k_ : constant_v_)[at];

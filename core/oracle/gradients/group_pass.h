@@ -169,13 +169,13 @@ class GroupPass {
   RowShares shares_;
   RandomSum random_sum_;
   std::vector<double> alarm_of_q_;              ///< [slot][dk], errors before the scale
-  std::vector<double> all_q_, all_g_;           ///< [slot][dk], [slot][dv]
+  std::vector<double> all_q_, all_g_;           ///< [dk][slot], [dv][slot], as an element of dk or dv sums over them
   std::vector<unsigned char> same_q_, same_g_;  ///< slots that share theirs with another
-  /// [slot][key]: dS and P, their sizes, and what leaves and enters their errors.
-  struct Terms {
-    std::vector<double> value, size, drop, root;
+  /// Of dS or P the value, its size, and what leaves and enters its error.
+  struct Term {
+    double value = 0, size = 0, drop = 0, root = 0;
   };
-  Terms terms_of_k_, terms_of_v_;
+  std::vector<Term> terms_of_k_, terms_of_v_;  ///< [key][slot]
 };
 
 }  // namespace attest::detail

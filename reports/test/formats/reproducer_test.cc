@@ -129,6 +129,11 @@ TEST(Reproducer, RefusesWhatIsTooLargeToRead) {
   EXPECT_THAT(refusal_of(ones(1, 10'000), "fault:all-zeros", verdict), Eq("(made)"));
   EXPECT_THAT(refusal_of(ones(4096, 4096), "fault:all-zeros", verdict), Says("33,554,432 multiplications"));
   EXPECT_THAT(refusal_of(ones(1, 600'000), "fault:all-zeros", verdict), Says("1,200,001 numbers"));
+  Case backward = ones(512, 512);
+  EXPECT_THAT(refusal_of(backward, "fault:all-zeros", verdict), Eq("(made)"));
+  backward[Slot::d_out] = backward.q();
+  EXPECT_THAT(refusal_of(backward, "fault:all-zeros", verdict),
+              Says("524,288 multiplications, and 262,144 are the most"));
 }
 
 TEST(Reproducer, RoundsWhatIsRightToTheDigitsThatAreCertain) {
