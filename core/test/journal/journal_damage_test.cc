@@ -419,8 +419,9 @@ TEST(JournalDamage, ZeroBytesEndTheReadablePart) {
   const std::vector<std::string> lines = lines_of(text);
   const std::vector<std::string> front(lines.begin(), lines.begin() + 9);
   const std::string kept = joined(front), part = lines[9].substr(0, 40), zeros(4096, '\0');
+  const std::string torn = kept + part;
   const std::string right = figures_of(parse_journal(kept, "j"));
-  for (const std::string& left : {kept + zeros, kept + part + zeros, kept + zeros + "\n", kept + part + zeros + "\n"}) {
+  for (const std::string& left : {kept + zeros, torn + zeros, kept + zeros + "\n", torn + zeros + "\n"}) {
     const Journal read = parse_journal(left, "j");
     EXPECT_EQ(figures_of(read), right);
     EXPECT_TRUE(read.torn);
