@@ -141,8 +141,8 @@ std::optional<Reproducer> tried_backward(const Case& c, const Property& property
   }
   const GradientBounds bounds =
       gradient_bounds(forward_of(c), run->given(), manifest.arithmetic_for(c), manifest.backward_arithmetic_for(c));
-  std::vector<Gradient> order(every_gradient.begin(), every_gradient.end());
-  std::ranges::stable_partition(order, [&](Gradient of) { return of == first; });
+  auto order = every_gradient;
+  if (const auto it = std::ranges::find(order, first); it != order.end()) std::rotate(order.begin(), it, it + 1);
   for (const Gradient of : order) {
     if (!run->has(of)) continue;
     const Values found = run->of(of).run().out();
