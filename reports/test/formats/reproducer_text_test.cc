@@ -106,16 +106,12 @@ Case problem_of(const Asked& asked) {
   return c;
 }
 
-class ReproducerScriptOf : public testing::TestWithParam<Asked> {};
-
-/// Every element's answer by the scripts' own computation against the certified one: a script that forgot a part of the
-/// problem, or took another head's, would be seen to differ.
-TEST_P(ReproducerScriptOf, ComputesWhatIsRight) {
-  const Case c = problem_of(GetParam());
+/// Without an element yet.
+Reproducer script_about(const Case& c, std::optional<Gradient> gradient = std::nullopt) {
   Reproducer made{.problem = c,
                   .output = c.dtype(),
+                  .gradient = gradient,
                   .wrong = {},
-                  .elements = c.out_shape().elements(),
                   .ended = {},
                   .kernel = "k",
                   .name = "k",
@@ -123,6 +119,17 @@ TEST_P(ReproducerScriptOf, ComputesWhatIsRight) {
                   .property = "p",
                   .replay = {},
                   .comes_and_goes = {}};
+  made.elements = shape_of_answer(made).elements();
+  return made;
+}
+
+class ReproducerScriptOf : public testing::TestWithParam<Asked> {};
+
+/// Every element's answer by the scripts' own computation against the certified one: a script that forgot a part of the
+/// problem, or took another head's, would be seen to differ.
+TEST_P(ReproducerScriptOf, ComputesWhatIsRight) {
+  const Case c = problem_of(GetParam());
+  Reproducer made = script_about(c);
   for (const ElementFacts& facts : exact_elements(c, Arithmetic()))
     made.wrong.push_back({.element = std::ssize(made.wrong), .found = 100.0, .exact = facts.exact, .allowed = 0x1p-40});
   // A row that sees no key has no answer.
@@ -156,18 +163,7 @@ TEST_P(ReproducerScriptOf, ComputesGradients) {
   const fake::Folder folder;
   for (const Gradient of : every_gradient) {
     if (!has_argument_of(c, of)) continue;
-    Reproducer made{.problem = c,
-                    .output = c.dtype(),
-                    .gradient = of,
-                    .wrong = {},
-                    .elements = c[slot_of(of)].elements(),
-                    .ended = {},
-                    .kernel = "k",
-                    .name = "k",
-                    .version = {},
-                    .property = "p",
-                    .replay = {},
-                    .comes_and_goes = {}};
+    Reproducer made = script_about(c, of);
     int counted = 0;
     for (const Enclosure& one : exact[static_cast<std::size_t>(of)]) {
       counted += std::fabs(one.lower) > 1e-6;

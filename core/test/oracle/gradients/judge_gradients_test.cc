@@ -263,6 +263,24 @@ TEST(GradientEnclosures, OfOneKeyAreWhatTheyAreByHand) {
   for (std::size_t i = 0; i < 6; ++i) is(Gradient::q, i, 0.5 * 2 * static_cast<double>(i + 1));
 }
 
+// Scores of 142 bits that differ by a half: the first precision loses it.
+TEST(GradientEnclosures, TakeThePrecisionThatTheyNeed) {
+  Case c;
+  c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{0x1p70, 1});
+  c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 2}, std::vector<double>{0x1p70, 0.25, 0x1p70, 0.75});
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{1, 2});
+  c[Slot::d_out] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1});
+  c.scale = 1;
+  validate(c);
+  const GradientEnclosures exact = gradient_enclosures(c);
+  const Enclosure &first = exact[static_cast<std::size_t>(Gradient::v)].at(0),
+                  &second = exact[static_cast<std::size_t>(Gradient::v)].at(1);
+  EXPECT_NEAR(first.lower, 1 / (1 + std::exp(0.5)), 1e-15);
+  EXPECT_NEAR(second.upper, 1 / (1 + std::exp(-0.5)), 1e-15);
+  EXPECT_LE(width(first), 0x1p-52);
+  EXPECT_LE(width(second), 0x1p-52);
+}
+
 // A row by itself in balls is the row of its group, whatever the problem has.
 TEST(ExactQueryRows, AreThoseOfTheirGroup) {
   std::mt19937_64 random(9);
