@@ -384,6 +384,24 @@ TEST(Reproducer, IsOfTheGradientThatTheFindingIsAbout) {
               Says("backward pass gives no number that is wrong"));
 }
 
+TEST(Reproducer, PrefersTheGradientOfTheFinding) {
+  int next = 0;
+  const auto numbered = [&](const Shape& shape) {
+    return test::filled(DType::f32, shape, [&] { return (next++ * 37 % 11 - 5) / 4.0; });
+  };
+  Case c = test::attention_of({.heads = 2, .keys = 3, .dk = 1, .dv = 1, .kv_heads = 1},
+                              [&](Slot, const Shape& shape) { return numbered(shape); });
+  c[Slot::d_out] = numbered(c.out_shape());
+  // Both gradients are wrong; that by k comes first.
+  const auto kernel = kernel_named("fault:dk-dv-averaged-over-the-group");
+  for (const auto& [name, of] : {std::pair{"backward.oracle-dv", Gradient::v}, {"backward.oracle-dk", Gradient::k}}) {
+    const Property& property = property_named(name);
+    const Verdict found = check_case(property, *kernel, c);
+    ASSERT_EQ(found.outcome, Outcome::violated) << name;
+    EXPECT_EQ(reproducer_of(c, property, found, *kernel, "--script x").gradient, of);
+  }
+}
+
 TEST(Reproducer, WritesGradientsOutForPyTorch) {
   Reproducer made = of_zeros(two_keys());
   made.problem = with_gradients(), made.gradient = Gradient::v,
