@@ -72,9 +72,12 @@ class Shrinker {
                        head = element_ / columns / rows % heads, batch = element_ / columns / rows / heads;
     Selection s = everything(current_);
     s.batch = {batch};
-    // Of a key the first head of those that read it.
+    // Of a key the first head of those that read it, or all of them.
     keep_head(e, s, head * (e.heads / heads));
-    take(s);
+    if (!take(s) && of_keys) {
+      keep_group(e, s, head);
+      take(s);
+    }
     // Rows move under a causal form, so the row is a step of its own.
     s = everything(current_);
     (of_keys ? s.keys : s.queries) = {row};
@@ -115,7 +118,24 @@ class Shrinker {
     s.heads = {0, heads - 1};
     const Extents e = extents_of(current_);
     if (e.kv_heads > 0) s.kv_heads = {0, e.kv_heads - 1};
-    return take(std::move(s));
+    if (take(std::move(s))) return true;
+    return e.kv_heads > 0 && reduce_groups(e.kv_heads, heads / e.kv_heads);
+  }
+
+  /// One group alone, and fewer heads in it: what a sum over the heads of a group needs.
+  bool reduce_groups(std::int64_t groups, std::int64_t size) {
+    bool changed = false;
+    for (std::int64_t group = 0; groups > 1 && size > 1 && group < groups && !changed; ++group) {
+      Selection s = everything(current_);
+      keep_group(extents_of(current_), s, group);
+      changed = take(std::move(s));
+    }
+    for (std::int64_t few = 1; few < size; ++few) {
+      Selection s = everything(current_);
+      keep_first_of_groups(extents_of(current_), s, few);
+      if (take(std::move(s))) return true;
+    }
+    return changed;
   }
 
   /// Fewer indices of an axis: 1, 2, 3 of them first, then a shorter axis, then without ever smaller chunks.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -313,6 +314,18 @@ void shorten_near(Case& c, const AxisGroup& axis, std::int64_t gone) {
 void keep_head(const Extents& e, Selection& selection, std::int64_t head) {
   selection.heads = {head};
   if (e.kv_heads > 0) selection.kv_heads = {head / (e.heads / e.kv_heads)};
+}
+
+void keep_group(const Extents& e, Selection& selection, std::int64_t kv_head) {
+  const std::int64_t size = e.heads / e.kv_heads;
+  selection.heads.resize(static_cast<std::size_t>(size));
+  std::iota(selection.heads.begin(), selection.heads.end(), kv_head * size);
+  selection.kv_heads = {kv_head};
+}
+
+void keep_first_of_groups(const Extents& e, Selection& selection, std::int64_t few) {
+  const std::int64_t size = e.heads / e.kv_heads;
+  std::erase_if(selection.heads, [&](std::int64_t head) { return head % size >= few; });
 }
 
 Selection first_of_all(const Case& c) {

@@ -26,6 +26,12 @@ void shorten_near(Case& c, const AxisGroup& axis, std::int64_t gone);
 
 /// Sets `selection` to that one head with the key-value head that it reads.
 void keep_head(const Extents& e, Selection& selection, std::int64_t head);
+
+/// Only one key-value head, with every head that reads it.
+void keep_group(const Extents& e, Selection& selection, std::int64_t kv_head);
+
+/// Only the first few of the heads that read each key-value head.
+void keep_first_of_groups(const Extents& e, Selection& selection, std::int64_t few);
 /// The first index of every axis.
 [[nodiscard]] Selection first_of_all(const Case& c);
 

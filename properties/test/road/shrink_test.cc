@@ -213,6 +213,26 @@ TEST(Shrink, AimsAtTheElementOfAGradient) {
   }
 }
 
+// What is wrong with the sum over a group needs two heads of one group, however many there are of both.
+TEST(Shrink, AWrongSumOverAGroupNeedsOneGroupOfTwoHeads) {
+  const auto kernel = registered("fault:dk-dv-averaged-over-the-group");
+  for (const char* name : {"backward.oracle-dk", "backward.oracle-dv"}) {
+    const Property& property = *properties_matching(name).at(0);
+    int cases = 0;
+    for (std::int64_t k = 0; cases < 8; ++k) {
+      ASSERT_LT(k, 20000) << name;
+      const Case c = project(generate(property, DType::f64, 1, k), kernel->manifest());
+      const Extents e = extents_of(c);
+      if (e.heads < 3 || e.kv_heads == e.heads) continue;
+      if (check_case(property, *kernel, c).outcome != Outcome::violated) continue;
+      const Extents small = extents_of(shrink(property, *kernel, c));
+      EXPECT_EQ(small.kv_heads, 1) << name << k;
+      EXPECT_EQ(small.heads, 2) << name << k;
+      ++cases;
+    }
+  }
+}
+
 /// What shrinking makes of a kernel that fails where `fails` says so, and the calls that it took.
 std::pair<Case, int> shrunk_failure(const std::function<bool(const attest_problem&)>& fails, Manifest manifest) {
   int calls = 0;
