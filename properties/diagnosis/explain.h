@@ -43,11 +43,13 @@ struct Explanation {
 /// accurate that does), a less accurate exp likewise, two narrower formats, one or two of them and at last every step
 /// in one format with order and form left open altogether. Empty where nothing that a manifest can declare does: then
 /// it is no matter of precision. All cases are of one dtype that the manifest lists, and there is one at least. Cases
-/// that hold when they are run again explain nothing and are passed over. Runs the kernel on every case up to some
-/// hundred times. Where every case divides what dropout keeps, and is right where nothing is dropped, the arithmetic of
-/// weights and sums is none to explain it by: then the only changes are other places for that division. Where every
-/// case has slopes, and is right without them, the only changes are other forms of what they add; where every case has
-/// factors, and is right by powers of two in their place, other places where these act.
+/// that hold when they are run again explain nothing and are passed over. Where every case is about gradients the order
+/// and formats of the backward pass come first, beside another order or form of the operations that both passes have.
+/// Runs the kernel on every case up to some hundred times. Where every case divides what dropout keeps, and is right
+/// where nothing is dropped, the arithmetic of weights and sums is none to explain it by: then the only changes are
+/// other places for that division. Where every case has slopes, and is right without them, the only changes are other
+/// forms of what they add; where every case has factors, and is right by powers of two in their place, other places
+/// where these act.
 [[nodiscard]] std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> cases);
 
 }  // namespace attest

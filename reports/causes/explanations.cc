@@ -26,7 +26,7 @@ constexpr std::size_t most_stages = 6;
 
 struct Findings {
   std::vector<BeyondBound> beyond;
-  std::vector<Case> wrong;                     ///< of attention: the same, and those that are not finite
+  std::vector<Case> wrong;                     ///< of attention's output: the same, and those that are not finite
   std::int64_t bounds = 0;                     ///< violated bounds, of which `beyond` has some
   std::map<Violation, std::int64_t> others{};  ///< violated in another way
 };
@@ -173,12 +173,13 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
       excused == 0 ? ""
                    : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   if (found.empty()) {
-    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right; {}", cases, stages);
+    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right", cases);
+    if (!stages.empty()) result.text += "; " + stages;
   } else if (found.front().coarser > far && !somewhere) {
     // The wider the bounds, the more they let pass of what is a mistake, and the less it says which would do.
     result.text = fmt::format(
-        "{}; a mistake, or arithmetic far from what is declared: {} would be right with a unit {} times as large{}",
-        stages, cases, short_number(found.front().coarser), useless);
+        "{}a mistake, or arithmetic far from what is declared: {} would be right with a unit {} times as large{}",
+        stages.empty() ? "" : stages + "; ", cases, short_number(found.front().coarser), useless);
   } else {
     // One narrower format may well be meant, be it weights in bf16 under f32; but its bound is as wide as that.
     const std::string wide = found.front().coarser > far
@@ -264,7 +265,8 @@ std::vector<KernelExplanation> explanations_of(const Journal& journal, const Run
     if (!bound && finding.verdict.violation != Violation::not_finite) continue;
     const auto property = std::ranges::find(catalogue(), std::string_view(finding.subject.property), &Property::name);
     if (property == catalogue().end() || !folder.files().holds(finding.case_file)) continue;
-    const bool asked = (*property)->operation == Operation::attention && findings.wrong.size() < most_stages;
+    const bool of_output = (*property)->operation == Operation::attention && (*property)->backward == Backward::none;
+    const bool asked = of_output && findings.wrong.size() < most_stages;
     if (!asked && (!bound || findings.beyond.size() == most_cases)) continue;
     Case c = decode_case(folder.files().read(finding.case_file), (folder.path() / finding.case_file).native());
     if (asked) findings.wrong.push_back(c);

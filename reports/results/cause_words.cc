@@ -93,8 +93,7 @@ std::string pass_of(const Summary& summary, const Cause& cause) {
 }
 
 /// What explains the numbers of its kernel, where no reading of the problem does.
-std::string why_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
-  if (std::string pass = pass_of(summary, cause); !pass.empty()) return pass;
+std::string explanation_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
   if (example == nullptr || !cause.misreadings.empty() || !is_of_numbers(example->verdict.violation)) return {};
   for (const KernelSummary& kernel : summary.kernels) {
     if (kernel.id != cause.kernel || std::ranges::find(cause.dtypes, kernel.dtype) == cause.dtypes.end()) continue;
@@ -102,6 +101,11 @@ std::string why_of(const Summary& summary, const Cause& cause, const FindingReco
       if (one.tells) return one_line(one.text);
   }
   return {};
+}
+
+std::string why_of(const Summary& summary, const Cause& cause, const FindingRecord* example) {
+  const std::string pass = pass_of(summary, cause), explanation = explanation_of(summary, cause, example);
+  return pass.empty() || explanation.empty() ? pass + explanation : pass + "; " + explanation;
 }
 
 /// "with N=64, with the wrong head alone".

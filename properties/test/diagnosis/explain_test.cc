@@ -18,9 +18,10 @@
 namespace attest {
 namespace {
 
-/// The first violated bounds of attention.oracle, shrunk as a run saves them.
-std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 8000) {
-  const Property& property = *properties_matching("attention.oracle").at(0);
+/// The first violated bounds of a property, shrunk as a run saves them.
+std::vector<BeyondBound> violations(Kernel& kernel, DType dtype, std::size_t most, std::int64_t cases = 8000,
+                                    std::string_view name = "attention.oracle") {
+  const Property& property = *properties_matching(name).at(0);
   std::vector<BeyondBound> found;
   for (std::int64_t k = 0; k < cases && found.size() < most; ++k) {
     const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
@@ -371,6 +372,66 @@ TEST(Explain, SaysNothingOfScoresWhereFactorsAreWrong) {
 Case constant(DType dtype, std::int64_t keys, double value) {
   const auto count = static_cast<std::size_t>(keys);
   return test::one_query(dtype, {0}, std::vector<double>(count), std::vector<double>(count, value));
+}
+
+/// What explains gradients of a kernel whose backward pass is declared otherwise.
+std::vector<Explanation> told_of_gradients(std::string_view id, std::string_view property, DType dtype,
+                                           const std::function<void(BackwardArithmetic&)>& declare) {
+  Tampered other = asked_otherwise([](Case&) {}, id);
+  declare(other.manifest().arithmetic.backward.at(dtype));
+  const std::vector<BeyondBound> cases = violations(other, dtype, 4, 30000, property);
+  EXPECT_GE(cases.size(), 2U) << id;
+  return cases.empty() ? std::vector<Explanation>() : explain(other, cases);
+}
+
+TEST(Explain, NamesSumsOfGradientsInTheDtype) {
+  const auto as_it_is = [](BackwardArithmetic&) {};
+  for (const auto& [id, property] : {std::pair("fault:dk-sums-in-the-dtype", "backward.oracle-dk"),
+                                     std::pair("fault:dq-in-the-dtype-between-tiles", "backward.oracle-dq")}) {
+    const std::vector<Explanation> found = told_of_gradients(id, property, DType::f16, as_it_is);
+    EXPECT_TRUE(names(found, {{"backward", {{"accumulate", "f16"}}}})) << id << all_of_them(found);
+    for (const Explanation& one : found) {
+      if (names({one}, {{"backward", {{"accumulate", "f16"}}}})) {
+        EXPECT_EQ(one.coarser, 0x1p13);
+      }
+    }
+  }
+}
+
+TEST(Explain, NamesWhatABackwardPassStores) {
+  struct Row {
+    const char *kernel, *property;
+    std::function<void(BackwardArithmetic&)> declare;
+    nlohmann::json change;
+  };
+  const DType wide = DType::f32;
+  const Row rows[] = {
+      {"builtin:flash",
+       "backward.oracle-dv",
+       [&](BackwardArithmetic& a) { a.weights = wide; },
+       {{"stored", {{"weights", "f16"}, {"dp", "f32"}, {"ds", "f16"}}}}},
+      {"builtin:flash",
+       "backward.oracle-dk",
+       [&](BackwardArithmetic& a) { a.of_scores = wide; },
+       {{"stored", {{"weights", "f16"}, {"dp", "f32"}, {"ds", "f16"}}}}},
+      {"builtin:lazy",
+       "backward.oracle-dk",
+       [](BackwardArithmetic& a) { a.scale_before_rounding = false; },
+       {{"scale_before_rounding", true}}},
+  };
+  for (const auto& [kernel, property, declare, change] : rows) {
+    const std::vector<Explanation> found = told_of_gradients(kernel, property, DType::f16, declare);
+    EXPECT_TRUE(names(found, {{"backward", change}})) << kernel << property << change << ": " << all_of_them(found);
+  }
+}
+
+TEST(Explain, DoesNotExcuseAMistakeInABackwardPass) {
+  for (const auto& [id, property] : {std::pair("fault:dq-not-scaled", "backward.oracle-dq"),
+                                     std::pair("fault:dk-scaled-twice", "backward.oracle-dk"),
+                                     std::pair("fault:dk-dv-without-the-last-query", "backward.oracle-dv")}) {
+    const std::vector<Explanation> found = told_of_gradients(id, property, DType::f32, [](BackwardArithmetic&) {});
+    EXPECT_TRUE(found.empty()) << id << all_of_them(found);
+  }
 }
 
 TEST(Explain, NeedsMoreThanBoundsThatSayNothing) {

@@ -12,6 +12,8 @@
 namespace attest {
 namespace {
 
+using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -112,6 +114,11 @@ TEST(CauseWords, SayWhichPassIsWrongOfGradients) {
               HasSubstr("the backward pass: at the out and lse that the kernel itself returned it is wrong"));
   // Other draws than those that are wrong may have held.
   EXPECT_EQ(why(1234, 0), "");
+  for (KernelSummary& kernel : summary.kernels)
+    if (kernel.id == "builtin:bad" && kernel.dtype == "f32")
+      kernel.explanations.push_back({"builtin:bad", "f32", "consistent with sums in f16", "[]"});
+  EXPECT_EQ(why(1234, 0), "consistent with sums in f16");
+  EXPECT_THAT(why(3, 2), AllOf(HasSubstr("the backward pass: "), EndsWith("too; consistent with sums in f16")));
 }
 
 TEST(CauseWords, StateChunks) {
