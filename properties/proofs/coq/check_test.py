@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Breaks the development on purpose: check.py must refuse each broken copy, for the reason that is expected.
+"""Breaks a development on purpose, this folder's or rounding/: check.py must refuse each broken copy, for the reason
+that is expected.
 
   names   a theorem removed, renamed, stated twice, left unproved; a row added, renamed, wrongly excluded. Needs no Coq.
   stamp   files changed, added, taken away or stamped by hand after they were compiled: check.py and the build must see
@@ -182,6 +183,47 @@ FALSE = [
     ("the mask is not transposed", "layout.v", "mattn_columns e scale allowed^T Q^T", "mattn_columns e scale (const_mx true) Q^T"),
 ]
 
+# The same of rounding/.
+NAMES_OF_ROUNDING = [
+    ("a theorem is removed", "bound.v", "Theorem attention_error", "Lemma attention_error",
+     "README.md names attention_error, which is no theorem"),
+    ("a theorem is nowhere told", "bound.v", "Lemma centred", "Theorem centred", "centred does not stand in README.md"),
+    ("a proof is left out", "sizes.v", "apply known_gain; auto. rewrite Forall_forall in F. auto.\nQed.", "Admitted.",
+     "sizes.v has 'Admitted'"),
+    ("a file is not compiled", "_CoqProject", "lse.v", "", "lse.v is not in _CoqProject"),
+]
+FALSE_OF_ROUNDING = [
+    ("nothing underflows", "basics.v", "Definition near (u lam x y : R) := Rabs (y - x) <= u * Rabs x + lam.",
+     "Definition near (u lam x y : R) := Rabs (y - x) <= u * Rabs x."),
+    ("two roundings add up", "basics.v", "  near ((1 + u1) * (1 + u2) - 1) (l1 * (1 + u2) + l2) x z.",
+     "  near (u1 + u2) (l1 * (1 + u2) + l2) x z."),
+    ("products of a sum are not rounded", "scores.v", "    ((1 + u) ^ length l - 1) * Sum Rabs l +",
+     "    ((1 + u) ^ (length l - 1) - 1) * Sum Rabs l +"),
+    ("a bias is added exactly", "scores.v", "    thB * (Rabs s + th_tau * Rabs t) + lamB.\nProof.", "    lamB.\nProof."),
+    ("rescalings have exact exponents", "merge.v", ":= xl A + INR r * xr A + (1 + INR r) * eps1.",
+     ":= xl A + (1 + INR r) * eps1."),
+    ("one exponential for a weight, however often it is rescaled", "merge.v",
+     ":= xl A + INR r * xr A + (1 + INR r) * eps1.", ":= xl A + INR r * xr A + eps1."),
+    ("large terms are rescaled exactly", "merge.v", "(Rmax 0 (b - 1) + INR r)) * X + (2", "(Rmax 0 (b - 1))) * X + (2"),
+    ("the sum of weights is exact", "bound.v", "  Rabs (nh / lh - o) <= S + (EN + (Rabs o + S) * UD) / low.",
+     "  Rabs (nh / lh - o) <= S + EN / low."),
+    ("errors of exponents at first order", "bound.v", "Definition ph j := alpha J j * (exp (E j) - 1) / Zm.",
+     "Definition ph j := alpha J j * E j / Zm."),
+    ("a reference that no score reaches", "bound.v", "Definition D j := Mp + gap A -", "Definition D j := Mp -"),
+    ("the output is not rounded", "bound.v", "(1 + Uf) * pre + Uf * Rabs (exact J) + lamf.", "pre."),
+    ("a running maximum falls", "kernels.v",
+     "  let '(m, l, o) := s in let m' := Rmax m (tmax (fst b)) in let c",
+     "  let '(m, l, o) := s in let m' := Rmin m (tmax (fst b)) in let c"),
+    ("a merge takes the smaller reference", "kernels.v", "let m' := Rmax m1 m2 in\n", "let m' := Rmin m1 m2 in\n"),
+    ("a merge rescales one of two", "kernels.v", "(m', rnd (rnd (c1 * l1) + rnd (c2 * l2)),", "(m', rnd (l1 + rnd (c2 * l2)),"),
+    ("the document counts no rounding of a product", "documented.v", "Definition cN := (n + 1 + 2 * r)%nat.",
+     "Definition cN := (n - 1)%nat."),
+    ("the document's weights do not underflow", "documented.v",
+     "((1 - upd A) * (1 - u A) ^ cD) - LDd.", "((1 - upd A) * (1 - u A) ^ cD)."),
+    ("a part that is normalised is not rounded", "lse.v", "tl' q 1 (S kl) (S rl) (S cl)", "tl' q 1 (S kl) rl (S cl)"),
+    ("partial sums without their roundings", "sizes.v", "  Rabs y <= P A w0 k * (gain A r *", "  Rabs y <= 1 * (gain A r *"),
+]
+
 # Coq takes a variable outside a section for an axiom, and the search for words does not see it.
 AXIOM = ("basics.v", "Section Softmax.",
          "Variable easy : forall (R : realFieldType) (a b : R), a = b.\nSection Softmax.")
@@ -195,8 +237,8 @@ def edit(path, before, after):
     path.write_text(text.replace(before, after))
 
 
-def copy(folder, catalogue):
-    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("*.vo*", "*.glob", ".*.aux", "build"))
+def copy(source, folder, catalogue):
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*.vo*", "*.glob", ".*.aux", "build", "rounding"))
     shutil.copy(catalogue, folder / "theorems.md")
 
 
@@ -205,20 +247,21 @@ def check(command, folder, *more):
                            folder / "theorems.md", *more], capture_output=True, text=True, check=False)
 
 
-def test_names(catalogue, scratch):
+def test_names(source, catalogue, scratch):
     wrong = []
-    copy(scratch / "whole", catalogue)
+    copy(source, scratch / "whole", catalogue)
     whole = check("names", scratch / "whole")
     if whole.returncode != 0:
         wrong.append(f"refused although nothing is broken:\n{whole.stderr}")
-    for number, (what, file, before, after, said) in enumerate(NAMES):
+    names = NAMES if source == HERE else NAMES_OF_ROUNDING
+    for number, (what, file, before, after, said) in enumerate(names):
         folder = scratch / str(number)
-        copy(folder, catalogue)
+        copy(source, folder, catalogue)
         edit(folder / file, before, after)
         broken = check("names", folder)
         if broken.returncode != 1 or said not in broken.stderr:
             wrong.append(f"{what}: exit status {broken.returncode}, and it does not say '{said}':\n{broken.stderr}")
-    return wrong, len(NAMES)
+    return wrong, len(names)
 
 
 # (what is done to a stamped copy, and by which function of its folder)
@@ -238,7 +281,7 @@ def test_stamp(catalogue, scratch, cmake):
     wrong = []
     for number, (what, spoil) in enumerate([("nothing", lambda folder: None), *AFTER_THE_STAMP]):
         folder = scratch / str(number)
-        copy(folder, catalogue)
+        copy(HERE, folder, catalogue)
         spoil(folder)
         seen = check("stamped", folder)
         built = subprocess.run([cmake, f"-DFOLDER={folder}", "-P", HERE / "compiled.cmake"], capture_output=True,
@@ -265,25 +308,25 @@ def recompile(coqc, build, folder, first):
     return None, ""
 
 
-def test_coq(catalogue, scratch, compiled, coqc, chosen):
+def test_coq(source, catalogue, scratch, compiled, coqc, chosen):
     wrong, tried = [], 0
-    for number, (what, file, before, after) in enumerate(FALSE):
+    for number, (what, file, before, after) in enumerate(FALSE if source == HERE else FALSE_OF_ROUNDING):
         if chosen and chosen not in what:
             continue
         tried += 1
         build = scratch / f"false{number}"
         shutil.copytree(compiled, build)
         edit(build / file, before, after)
-        refused, said = recompile(coqc, build, HERE, file)
+        refused, said = recompile(coqc, build, source, file)
         if refused is None or "Error:" not in said:
             wrong.append(f"{what}: Coq does not refuse it\n{said}")
         else:
             print(f"{what}: refused in {refused}", flush=True)
         shutil.rmtree(build)
-    if not chosen or chosen in "a smuggled axiom":
+    if source == HERE and (not chosen or chosen in "a smuggled axiom"):
         tried += 1
         folder = scratch / "axiom"
-        copy(folder, catalogue)
+        copy(HERE, folder, catalogue)
         edit(folder / AXIOM[0], *AXIOM[1:])
         edit(folder / RESTS_ON_AXIOM[0], *RESTS_ON_AXIOM[1:])
         for command, status in (("names", 0), ("compile", 0), ("assumptions", 1)):
@@ -298,6 +341,7 @@ def test_coq(catalogue, scratch, compiled, coqc, chosen):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=["names", "stamp", "coq"])
+    parser.add_argument("--folder", type=pathlib.Path, default=HERE, help="the development (default: here)")
     parser.add_argument("--catalogue", type=pathlib.Path, default=HERE.parents[1] / "theorems.md")
     parser.add_argument("--build", type=pathlib.Path, help="where check.py compile put its files")
     parser.add_argument("--coqc", default="coqc")
@@ -306,11 +350,12 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if options.command == "names":
-            wrong, tried = test_names(options.catalogue, pathlib.Path(scratch))
+            wrong, tried = test_names(options.folder.resolve(), options.catalogue, pathlib.Path(scratch))
         elif options.command == "stamp":
             wrong, tried = test_stamp(options.catalogue, pathlib.Path(scratch), options.cmake)
         else:
-            wrong, tried = test_coq(options.catalogue, pathlib.Path(scratch), options.build, options.coqc, options.only)
+            wrong, tried = test_coq(options.folder.resolve(), options.catalogue, pathlib.Path(scratch), options.build,
+                                    options.coqc, options.only)
     for line in wrong:
         print(line, file=sys.stderr)
     print(f"{tried} broken copies, {len(wrong)} wrong")

@@ -1,0 +1,341 @@
+(** The tolerance of one element of one row: quotient lemma and main theorem. *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation.
+From Attest.Rounding Require Import basics merge.
+Import ListNotations.
+Open Scope R_scope.
+
+(** P4: what errors eta of the exponents do to a weighted mean; only centred values enter. *)
+Lemma centred {I} (l : list I) (al v eta E : I -> R) o :
+  l <> [] -> (forall x, In x l -> 0 < al x) -> (forall x, In x l -> Rabs (eta x) <= E x) ->
+  Sum (fun x => al x * (v x - o)) l = 0 ->
+  let W := Sum (fun x => al x * exp (eta x)) l in
+  let Z := Sum (fun x => al x * exp (- E x)) l in
+  0 < Z /\ Z <= W /\
+  Rabs (Sum (fun x => al x * exp (eta x) * v x) l / W - o) <= Sum (fun x => al x * (exp (E x) - 1) * Rabs (v x - o)) l
+    / Z.
+Proof.
+  intros N P H C W Z.
+  assert (Zp : 0 < Z) by (apply Sum_pos; auto; intros; apply Rmult_lt_0_compat; auto using exp_pos).
+  assert (ZW : Z <= W).
+  { apply Sum_le. intros x I1. apply Rmult_le_compat_l; [left; auto|]. apply exp_mono.
+    assert (B := Rabs_bounds _ _ (H x I1)). lra. }
+  split; auto. split; auto.
+  set (Num := Sum (fun x => al x * exp (eta x) * v x) l).
+  assert (E1 : Num - o * W = Sum (fun x => al x * (exp (eta x) - 1) * (v x - o)) l).
+  { unfold Num, W. rewrite <- Sum_scal, <- Sum_minus.
+    replace (Sum (fun x => al x * (exp (eta x) - 1) * (v x - o)) l)
+      with (Sum (fun x => al x * (exp (eta x) - 1) * (v x - o)) l + Sum (fun x => al x * (v x - o)) l) by lra.
+    rewrite <- Sum_plus. apply Sum_ext. intros. ring. }
+  replace (Num / W - o) with ((Num - o * W) / W) by (field; lra).
+  unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ W)) by (left; apply Rinv_0_lt_compat; lra).
+  assert (B : Rabs (Num - o * W) <= Sum (fun x => al x * (exp (E x) - 1) * Rabs (v x - o)) l).
+  { rewrite E1. eapply Rle_trans; [apply Sum_abs|]. apply Sum_le. intros x I1.
+    rewrite !Rabs_mult, (Rabs_pos_eq (al x)) by (left; auto). apply Rmult_le_compat_r; [apply Rabs_pos|].
+    apply Rmult_le_compat_l; [left; auto|]. apply expm1_abs; auto. }
+  apply Rmult_le_compat; auto; [apply Rabs_pos | left; apply Rinv_0_lt_compat; lra |].
+  apply Rinv_le_contravar; lra.
+Qed.
+
+(** A quotient of two perturbed sums: N, W > 0 exact, nh, lh computed. *)
+Lemma quotient N W nh lh o S EN UD low : 0 < W ->
+  Rabs (N / W - o) <= S -> 0 <= UD -> 0 < low ->
+  Rabs (nh - N) <= W * EN -> Rabs (lh - W) <= W * UD -> W * low <= lh ->
+  Rabs (nh / lh - o) <= S + (EN + (Rabs o + S) * UD) / low.
+Proof.
+  intros PW HS PD Hd HN HD Ll. assert (Pl : 0 < W * low) by (apply Rmult_lt_0_compat; lra).
+  assert (Ao : Rabs (N / W) <= Rabs o + S).
+  { replace (N / W) with ((N / W - o) + o) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  set (o' := N / W) in *. assert (EqN : N = o' * W) by (unfold o'; field; lra).
+  replace (nh / lh - o) with ((o' - o) + (nh - N - o' * (lh - W)) / lh) by (rewrite EqN; field; lra).
+  eapply Rle_trans; [apply Rabs_triang|]. apply Rplus_le_compat; auto.
+  unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ lh)) by (left; apply Rinv_0_lt_compat; lra).
+  assert (Num : Rabs (nh - N - o' * (lh - W)) <= W * (EN + (Rabs o + S) * UD)).
+  { unfold Rminus at 1. eapply Rle_trans; [apply Rabs_triang|]. rewrite Rabs_Ropp, Rabs_mult.
+    assert (Rabs o' * Rabs (lh - W) <= (Rabs o + S) * (W * UD)) by (apply Rmult_le_compat; auto using Rabs_pos). lra. }
+  apply Rle_trans with (W * (EN + (Rabs o + S) * UD) * / (W * low)).
+  - apply Rmult_le_compat; auto using Rabs_pos; [left; apply Rinv_0_lt_compat; lra|]. apply Rinv_le_contravar; auto.
+  - right. field. split; lra.
+Qed.
+
+Section Bound.
+Variable K : Type.
+Variables s sh vv : K -> R.   (* exact score, computed score, value *)
+Variable A : arith.
+Hypothesis OK : sane A.
+
+(** Exact attention of the keys J. *)
+Definition total (J : list K) := Sum (fun j => exp (s j)) J.
+Definition alpha (J : list K) j := exp (s j) / total J.
+Definition exact (J : list K) := Sum (fun j => alpha J j * vv j) J.
+
+Lemma total_pos J : J <> [] -> 0 < total J.
+Proof. intros. apply Sum_pos; auto. intros. apply exp_pos. Qed.
+Lemma alpha_pos J j : J <> [] -> 0 < alpha J j.
+Proof. intros. apply Rdiv_lt_0_compat; [apply exp_pos | apply total_pos; auto]. Qed.
+Lemma alpha_sum J : J <> [] -> Sum (alpha J) J = 1.
+Proof.
+  intros N. assert (P := total_pos J N). unfold alpha.
+  rewrite (Sum_ext _ (fun j => / total J * exp (s j))) by (intros; unfold Rdiv; ring).
+  rewrite Sum_scal. fold (total J). field. lra.
+Qed.
+
+(** Subtracting any m from every score changes nothing. *)
+Theorem shift_invariance J m : J <> [] ->
+  Sum (fun j => exp (s j - m) * vv j) J / Sum (fun j => exp (s j - m)) J = exact J.
+Proof.
+  intros N. assert (P := total_pos J N). unfold exact, alpha, total in *. assert (Em := exp_pos m).
+  rewrite (Sum_ext (fun j => exp (s j - m) * vv j) (fun j => / exp m * (exp (s j) * vv j)))
+    by (intros; rewrite exp_minus; field; lra).
+  rewrite (Sum_ext (fun j => exp (s j - m)) (fun j => / exp m * exp (s j))) by (intros; rewrite exp_minus; field; lra).
+  rewrite (Sum_ext (fun j => exp (s j) / Sum (fun j0 => exp (s j0)) J * vv j)
+                   (fun j => / Sum (fun j0 => exp (s j0)) J * (exp (s j) * vv j))) by (intros; field; lra).
+  rewrite !Sum_scal. field. split; lra.
+Qed.
+
+(** ** The bound. a: error of a score up to a shift common to all keys; Mp: at least every score and its error. *)
+Variable a : K -> R.
+Variable J : list K.
+Variable Mp : R.
+Variables kl cl ko co r : nat.        (* roundings and operations of the two sums, rescalings *)
+Variables bigl bigo : K -> bool.      (* any partition of the keys, for sums to nearest *)
+Definition w_l := 1 + upd A.
+Definition w_o := (1 + up A) * (1 + u A).
+Definition D j := Mp + gap A - (s j - a j) + 2 * T A.
+Definition E j := a j + thE A * D j + X A r.
+Definition Zm := Sum (fun j => alpha J j * exp (- E j)) J.
+Definition ph j := alpha J j * (exp (E j) - 1) / Zm.
+Definition pp j := Rmin 1 (alpha J j * exp (E j) / Zm).
+Definition most (f : K -> R) := fold_right (fun j x => Rmax (f j) x) 0 J.
+Definition spread := Rmin (Sum (fun j => ph j * Rabs (vv j - exact J)) J) (most (fun j => Rabs (vv j - exact J))).
+Definition size := Rmin (Sum (fun j => pp j * Rabs (vv j)) J) (most (fun j => Rabs (vv j))).
+(** Error of a sum of weights times v whose absolute terms sum up to X. *)
+Definition count (big : K -> bool) := Sum (fun j => if big j then 1 else 0) J.
+Definition small (big : K -> bool) (v : K -> R) := Sum (fun j => if big j then 0 else pp j * Rabs (v j)) J.
+Definition by_sum w0 k big v X :=
+  if nearest A then Rmin ((P A w0 k - 1) * X) (refined_error A w0 k r (count big) X (small big v)) else (P A w0 k - 1)
+    * X.
+(** The sum of weights is at least 1 / F. *)
+Definition F := exp (2 * (thE A * T A) + X A r + (1 + thE A) * gap A).
+Definition lostJ (v : K -> R) (w0 lam0 : R) k c :=
+  2 * ((1 + u A) ^ k * g A ^ r *
+  (Sum (fun j => Rabs (v j)) J * (lam0 + INR r * (lame A * (w0 * gain A r))) + INR c * lam A)).
+Definition one := fun _ : K => 1.
+Definition lam_l := lam0 A w_l (lampd A).
+Definition lam_o := lam0 A w_o ((1 + u A) * lamp A).
+Definition EN := by_sum w_o ko bigo vv size + F * lostJ vv w_o lam_o ko co.
+Definition UD := by_sum w_l kl bigl one 1.
+Definition LD := F * lostJ one w_l lam_l kl cl.
+(** What the sum of weights cannot fall below, in units of itself. *)
+Definition low := Rmax (1 - UD) ((2 - w_l) * (1 - u A) ^ kl) - LD.
+Definition pre := spread + (EN + (Rabs (exact J) + spread) * (UD + LD)) / low.
+Definition tolerance (Uf lamf : R) := (1 + Uf) * pre + Uf * Rabs (exact J) + lamf.
+
+Lemma most_ge f j : In j J -> f j <= most f.
+Proof.
+  unfold most. induction J as [|i l IH]; simpl; [tauto|]. intros [->|H]; [apply Rmax_l|].
+  eapply Rle_trans; [apply IH; auto|apply Rmax_r].
+Qed.
+
+Lemma over_terms (ts : list (K * R)) (f : K -> R) : Permutation (map fst ts) J -> Sum (fun t => f (fst t)) ts = Sum f J.
+Proof. intros H. rewrite <- (Sum_perm f _ _ H), Sum_map. auto. Qed.
+
+Lemma mean_le (ts : list (K * R)) (w : K * R -> R) (f : K -> R) : Permutation (map fst ts) J -> (forall t, 0 < w t) ->
+  0 < Sum w ts ->
+  Sum (fun t => w t * f (fst t)) ts / Sum w ts <= most f.
+Proof.
+  intros M Pw PW. apply Rmult_le_reg_r with (Sum w ts); auto. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra.
+  rewrite Rmult_1_r, <- Sum_scal. apply Sum_le. intros t It. rewrite Rmult_comm. apply Rmult_le_compat_r; [left; auto|].
+  apply most_ge. eapply Permutation_in; [apply M|]. apply in_map. auto.
+Qed.
+
+(** One of the sums, in units of the sum W of the weights. *)
+Lemma channel_bound ts m y v w0 lamw k r' c big W Xm : 1 <= w0 -> 0 <= lamw -> (r' <= r)%nat ->
+  Permutation (map fst ts) J -> sums K sh A v w0 lamw ts m y k r' c ->
+  0 < W -> 1 <= W * F -> (forall t, In t ts -> weight K sh m t <= W * pp (fst t)) ->
+  Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * Xm ->
+  Rabs (y - Sum (fun t => weight K sh m t * v (fst t)) ts) <= W * (by_sum w0 k big v Xm + F * lostJ v w0 (lam0 A w0
+    lamw) k c).
+Proof.
+  intros W0 Lw Hr M H PW HF Hpp HX.
+  destruct (sums_spec K sh A OK v w0 lamw W0 Lw _ _ _ _ _ _ H) as [Fk C].
+  apply (channel_mono K sh A OK _ _ _ _ _ _ k r' c k r c) in C; auto; [|apply lam0_pos; auto].
+  assert (Lost : 2 * lost K A v w0 (lam0 A w0 lamw) ts k r c <= W * (F * lostJ v w0 (lam0 A w0 lamw) k c)).
+  { replace (2 * lost K A v w0 (lam0 A w0 lamw) ts k r c) with (1 * lostJ v w0 (lam0 A w0 lamw) k c)
+      by (unfold lost, lostJ; rewrite (over_terms ts (fun j => Rabs (v j))) by auto; ring).
+    rewrite <- Rmult_assoc. apply Rmult_le_compat_r; auto.
+    assert (Q := lost_pos K A OK v w0 lamw W0 Lw ts k r c). unfold lost in Q.
+    rewrite (over_terms ts (fun j => Rabs (v j))) in Q by auto. unfold lostJ. lra. }
+  assert (L0 := lost_pos K A OK v w0 lamw W0 Lw ts k r c). assert (P0 := P_ge A OK w0 W0 k).
+  assert (Pl : (P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * ((P A w0 k - 1) * Xm)).
+  { assert ((P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= (P A w0 k - 1) * (W * Xm))
+      by (apply Rmult_le_compat_l; lra). lra. }
+  unfold by_sum. destruct (nearest A) eqn:RN.
+  - assert (H' : sums K sh A v w0 lamw ts m y k r' c) by auto.
+    assert (C2 := sums_error K sh A OK v w0 lamw W0 Lw RN big _ _ _ _ _ _ H').
+    unfold exact_sum, size_sum in C2.
+    assert (Lm := lost_mono K A OK v w0 (lam0 A w0 lamw) ts k r' c k r c ltac:(lra) (lam0_pos A OK w0 lamw W0 Lw)
+      (le_n _) Hr (le_n _)).
+    set (Xt := Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts) in *.
+    assert (Ref : refined_error A w0 k r' (bigs K big ts) Xt (small_sum K sh v big m ts) <= W * refined_error A w0 k r
+      (count big) Xm (small big v)).
+    { unfold refined_error, bigs, count. rewrite (over_terms ts (fun j => if big j then 1 else 0)) by auto.
+      set (b := Rmax 0 (Sum (fun j => if big j then 1 else 0) J - 1)). assert (b0 : 0 <= b) by apply Rmax_l.
+      assert (u0 := s_u A OK). assert (Ir := le_INR _ _ Hr). assert (Ir' := pos_INR r').
+      assert (Xp : 0 <= Xt) by (apply Sum_nonneg; intros; apply Rmult_le_pos; [left; apply exp_pos|apply Rabs_pos]).
+      assert (Sm : small_sum K sh v big m ts <= W * small big v).
+      { unfold small_sum, small. rewrite <- (over_terms ts (fun j => if big j then 0 else pp j * Rabs (v j))) by auto.
+        rewrite <- Sum_scal. apply Sum_le. intros t It. destruct (big (fst t)); [lra|].
+        rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|auto]. }
+      assert (uP : 0 <= u A * P A w0 k) by (apply Rmult_le_pos; lra).
+      assert (Co : 0 <= u A * P A w0 k * (b + INR r')) by (apply Rmult_le_pos; lra).
+      assert (Co2 : u A * P A w0 k * (b + INR r') <= u A * P A w0 k * (b + INR r))
+        by (apply Rmult_le_compat_l; lra).
+      assert ((w0 - 1 + u A * P A w0 k * (b + INR r')) * Xt <= (w0 - 1 + u A * P A w0 k * (b + INR r)) * (W * Xm))
+        by (apply Rmult_le_compat; lra).
+      assert ((2 * P A w0 k - w0) * small_sum K sh v big m ts <= (2 * P A w0 k - w0) * (W * small big v))
+        by (apply Rmult_le_compat_l; lra). lra. }
+    eapply Rle_trans; [apply C2|]. rewrite Rmult_plus_distr_l. apply Rplus_le_compat; [|lra].
+    apply Rle_trans with (Rmin (W * ((P A w0 k - 1) * Xm)) (W * refined_error A w0 k r (count big) Xm (small big v))).
+    + apply Rle_min_compat; auto.
+    + right. unfold Rmin. destruct (Rle_dec _ _) as [x|x], (Rle_dec _ _) as [y0|y0]; auto; exfalso;
+      [apply y0|apply x]; [apply Rmult_le_reg_l with W; auto | apply Rmult_le_compat_l; lra].
+  - unfold channel in C. fold (P A w0 k) in C. lra.
+Qed.
+
+Theorem attention_error tl to_ m l o Cs Uf lamf oh rl ro :
+  J <> [] ->
+  Permutation (map fst to_) J -> Permutation tl to_ ->
+  sums K sh A one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  sums K sh A vv w_o ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
+  (forall j, In j J -> s j + a j <= Mp) ->
+  (exists i, In i J /\ m <= sh i + gap A) ->
+  0 < low ->
+  0 <= Uf -> near Uf lamf (o / l) oh ->
+  Rabs (oh - exact J) <= tolerance Uf lamf.
+Proof.
+  intros NJ M Hp HL Hrl HO Hro Ha HM (i & Ii & Hi) Hd HUf Hoh.
+  assert (Wl : 1 <= w_l) by (assert (Q := s_upd A OK); unfold w_l; lra).
+  assert (Wo : 1 <= w_o) by (assert (Q1 := s_up A OK); assert (Q2 := s_u A OK); unfold w_o; nra).
+  assert (Ll := s_lampd A OK).
+  assert (Lo : 0 <= (1 + u A) * lamp A) by (assert (Q1 := s_lamp A OK); assert (Q2 := s_u A OK); apply Rmult_le_pos;
+    lra).
+  destruct (sums_spec K sh A OK vv w_o _ Wo Lo _ _ _ _ _ _ HO) as [Fk _].
+  assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
+  rename to_ into ts.
+  assert (U0 := s_u A OK). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
+  assert (Nts : ts <> []) by (intros ->; simpl in M; apply Permutation_nil in M; congruence).
+  assert (Int : forall t, In t ts ->
+    In (fst t) J) by (intros t It; eapply Permutation_in; [apply M|]; apply in_map; auto).
+  rewrite Forall_forall in Fk.
+  assert (Fk' : forall t, In t ts -> known K sh A m r t) by (intros t It; eapply known_mono; eauto).
+  clear Fk. rename Fk' into Fk.
+  set (w := weight K sh m) in *. assert (wp : forall t, 0 < w t) by (intros; apply exp_pos).
+  set (W := Sum w ts). assert (PW : 0 < W) by (apply Sum_pos; auto).
+  (* exponents *)
+  set (eta := fun t : K * R => sh (fst t) - (s (fst t) + Cs) + snd t).
+  assert (HE : forall t, In t ts -> Rabs (eta t) <= E (fst t)).
+  { intros t It. destruct (Fk t It) as [K1 K2]. assert (A1 := Ha _ (Int t It)). unfold eta.
+    eapply Rle_trans; [apply Rabs_triang|]. unfold E, D.
+    assert (Ai := Rabs_bounds _ _ (Ha _ Ii)). assert (Aj := Rabs_bounds _ _ A1). assert (Mi := HM _ Ii).
+    assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * (Mp + gap A - (s (fst t) - a (fst t)) + 2 * T A)).
+    { apply Rmult_le_compat_l; lra. } lra. }
+  set (kappa := exp (Cs - m) * total J).
+  assert (PT := total_pos J NJ). assert (Pk : 0 < kappa) by (apply Rmult_lt_0_compat; auto using exp_pos).
+  assert (Hw : forall t, w t = kappa * (alpha J (fst t) * exp (eta t))).
+  { intros t. unfold w, weight, kappa, alpha, eta.
+    replace (sh (fst t) - m + snd t) with ((Cs - m) + (s (fst t) + (sh (fst t) - (s (fst t) + Cs) + snd t))) by lra.
+    rewrite !exp_plus. field. lra. }
+  assert (Cz : Sum (fun t : K * R => alpha J (fst t) * (vv (fst t) - exact J)) ts = 0).
+  { rewrite (over_terms ts (fun j => alpha J j * (vv j - exact J))) by auto.
+    rewrite (Sum_ext _ (fun j => alpha J j * vv j - exact J * alpha J j)) by (intros; ring).
+    rewrite Sum_minus, Sum_scal, alpha_sum by auto. unfold exact. ring. }
+  destruct (centred ts (fun t => alpha J (fst t)) (fun t => vv (fst t)) eta (fun t => E (fst t)) (exact J)) as (Zp &
+    ZW & S1);
+    auto; [intros; apply alpha_pos; auto|].
+  set (W1 := Sum (fun t => alpha J (fst t) * exp (eta t)) ts) in *.
+  assert (EW : W = kappa * W1).
+  { unfold W, W1. rewrite <- Sum_scal. apply Sum_ext. intros. apply Hw. }
+  rewrite (over_terms ts (fun j => alpha J j * exp (- E j))) in * by auto. fold Zm in *.
+  rewrite (over_terms ts (fun j => alpha J j * (exp (E j) - 1) * Rabs (vv j - exact J))) in S1 by auto.
+  set (N := Sum (fun t => w t * vv (fst t)) ts) in *.
+  assert (EqN : N / W = Sum (fun t => alpha J (fst t) * exp (eta t) * vv (fst t)) ts / W1).
+  { unfold N. rewrite (Sum_ext _ (fun t => kappa * (alpha J (fst t) * exp (eta t) * vv (fst t))))
+      by (intros; rewrite Hw; ring). rewrite Sum_scal, EW. field. lra. }
+  rewrite <- EqN in S1. clear EqN.
+  assert (HS : Rabs (N / W - exact J) <= spread).
+  { apply Rmin_glb.
+    - eapply Rle_trans; [apply S1|]. right. unfold Rdiv. rewrite Rmult_comm, <- Sum_scal. apply Sum_ext. intros.
+      unfold ph. field. lra.
+    - eapply Rle_trans; [|apply (mean_le ts w (fun j => Rabs (vv j - exact J))); auto].
+      fold W. replace (N / W - exact J) with (Sum (fun t => w t * (vv (fst t) - exact J)) ts / W).
+      + unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ W)) by (left; apply Rinv_0_lt_compat; auto).
+        apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; auto|].
+        eapply Rle_trans; [apply Sum_abs|]. right. apply Sum_ext. intros. rewrite Rabs_mult, (Rabs_pos_eq (w x)); auto.
+        left; auto.
+      + rewrite (Sum_ext _ (fun t => w t * vv (fst t) - exact J * w t)) by (intros; ring).
+        rewrite Sum_minus, Sum_scal. fold N W. field. lra. }
+  (* sizes *)
+  assert (Hpp : forall t, In t ts -> w t <= W * pp (fst t)).
+  { intros t It. 
+      apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
+      rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. apply Rmin_glb.
+      + apply Rmult_le_reg_l with W; auto. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra.
+        apply Sum_In_le; auto. intros; left; auto.
+      + rewrite Hw, EW. replace (/ (kappa * W1) * (kappa * (alpha J (fst t) * exp (eta t)))) with
+          (alpha J (fst t) * exp (eta t) * / W1) by (field; lra).
+        assert (P := alpha_pos J (fst t) NJ).
+        apply Rmult_le_compat; [apply Rmult_le_pos; [lra|left; apply exp_pos] | left; apply Rinv_0_lt_compat; lra | |
+          apply Rinv_le_contravar; auto].
+        apply Rmult_le_compat_l; [lra|]. apply exp_mono. assert (B := Rabs_bounds _ _ (HE t It)). lra. }
+  assert (HA : Sum (fun t => w t * Rabs (vv (fst t))) ts <= W * size).
+  { unfold size, Rmin at 1. destruct (Rle_dec _ _) as [_|_].
+    - rewrite <- (over_terms ts (fun j => pp j * Rabs (vv j))) by auto. rewrite <- Sum_scal. apply Sum_le. intros t It.
+      rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|]. auto.
+    - assert (Q := mean_le ts w (fun j => Rabs (vv j)) M wp PW). fold W in Q.
+      apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
+      rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. rewrite Rmult_comm. exact Q. }
+  (* the sum of weights *)
+  assert (HF : 1 <= W * F).
+  { apply (Permutation_in _ (Permutation_sym M)) in Ii. apply in_map_iff in Ii. destruct Ii as (t & Et & It).
+    assert (Wt : w t <= W) by (apply Sum_In_le; auto; intros; left; auto).
+    destruct (Fk t It) as [_ K2]. apply Rabs_bounds in K2. rewrite Et in K2.
+    assert (L1 : exp (- (2 * (thE A * T A) + X A r + (1 + thE A) * gap A)) <= w t).
+    { unfold w, weight. apply exp_mono. rewrite Et.
+      assert (thE A * (m - sh i) <= thE A * gap A) by (apply Rmult_le_compat_l; lra). lra. }
+    rewrite exp_Ropp in L1. fold F in L1. assert (Fp : 0 < F) by apply exp_pos.
+    apply Rmult_le_reg_r with (/ F); [apply Rinv_0_lt_compat; auto|].
+    rewrite Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra. lra. }
+  assert (EWl : Sum w tl = W) by (apply Sum_perm; auto).
+  assert (HL' : Rabs (l - W) <= W * (UD + LD)).
+  { assert (Q := channel_bound tl m l one w_l (lampd A) kl rl cl bigl W 1 Wl Ll Hrl Ml HL PW HF).
+    unfold one in Q at 2. rewrite (Sum_ext (fun t => weight K sh m t * 1) w) in Q by (intros; unfold w; ring).
+    rewrite EWl in Q. apply Q.
+    - intros t It. apply Hpp. eapply Permutation_in; [apply Hp|auto].
+    - rewrite (Sum_ext _ w) by (intros; unfold one; rewrite Rabs_R1; unfold w; ring). rewrite EWl. lra. }
+  assert (HO' : Rabs (o - N) <= W * EN).
+  { apply (channel_bound ts m o vv w_o _ ko ro co bigo W size Wo Lo Hro M HO PW HF Hpp HA). }
+  assert (PU : 0 <= UD + LD).
+  { assert (0 <= W * (UD + LD)) by (eapply Rle_trans; [apply Rabs_pos|apply HL']).
+    apply Rmult_le_reg_l with W; auto. lra. }
+  assert (Hlow : W * low <= l).
+  { assert (W2 : 0 <= 2 - w_l) by (assert (Q := s_upd1 A OK); unfold w_l; lra).
+    assert (Q := sums_lower K sh A OK one w_l (lampd A) Wl Ll _ _ _ _ _ _ (s_u1 A OK) W2 (fun _ => eq_refl) HL).
+    assert (Lm := lost_mono K A OK one w_l (lam0 A w_l (lampd A)) tl kl rl cl kl r cl ltac:(lra) (lam0_pos A OK w_l
+      (lampd A) Wl Ll) (le_n _) Hrl (le_n _)).
+    assert (LJ : lost K A one w_l (lam0 A w_l (lampd A)) tl kl r cl <= W * LD).
+    { assert (L0 := lost_pos K A OK one w_l (lampd A) Wl Ll tl kl r cl).
+      assert (E2 : 2 * lost K A one w_l (lam0 A w_l (lampd A)) tl kl r cl = lostJ one w_l lam_l kl cl)
+        by (unfold lost, lostJ, lam_l; rewrite (over_terms tl (fun j => Rabs (one j))) by auto; ring).
+      unfold LD. rewrite <- Rmult_assoc. assert (1 * lostJ one w_l lam_l kl cl <= W * F * lostJ one w_l lam_l kl cl)
+        by (apply Rmult_le_compat_r; lra). lra. }
+    change (weight K sh m) with w in Q. rewrite EWl in Q. apply Rabs_bounds in HL'.
+    unfold low, Rmax. destruct (Rle_dec _ _); lra. }
+  assert (Q := quotient N W o l (exact J) spread EN (UD + LD) low PW HS PU Hd HO' HL' Hlow). fold pre in Q.
+  unfold near in Hoh. unfold tolerance.
+  assert (Aol : Rabs (o / l) <= pre + Rabs (exact J)).
+  { replace (o / l) with ((o / l - exact J) + exact J) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  replace (oh - exact J) with ((oh - o / l) + (o / l - exact J)) by lra. eapply Rle_trans; [apply Rabs_triang|].
+  assert (Uf * Rabs (o / l) <= Uf * (pre + Rabs (exact J))) by (apply Rmult_le_compat_l; auto). lra.
+Qed.
+End Bound.

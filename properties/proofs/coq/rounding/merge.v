@@ -1,0 +1,806 @@
+(** Softmax-weighted sums in any order, with any number of references and rescalings: one induction for the two-pass,
+    the online (blocked or per key, lazy or not) and the split kernels. *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation.
+From Attest.Rounding Require Import basics.
+Import ListNotations.
+Open Scope R_scope.
+
+Lemma pow_ge1 u k : 0 <= u -> 1 <= (1 + u) ^ k.
+Proof. intros. apply pow_R1_Rle. lra. Qed.
+Lemma pow_mono u k k' : 0 <= u -> (k <= k')%nat -> (1 + u) ^ k <= (1 + u) ^ k'.
+Proof. intros. apply Rle_pow; auto; lra. Qed.
+
+(** What is claimed of the arithmetic of the sums. *)
+Record arith := {
+  u : R; lam : R;          (* add, multiply: relative, by underflow *)
+  thE : R; xl : R; xr : R; (* exponents: relative; absolute, of a key and of a rescaling (folded scale, underflow) *)
+  T : R; gap : R;          (* how stale a maximum may be;
+    how far the last reference may exceed all scores: log n after a
+                              merge through log-sum-exp, else 0 *)
+  eps : R; lame : R;       (* exp: relative, by underflow *)
+  up : R; lamp : R;        (* rounding of a weight before it multiplies a value *)
+  upd : R; lampd : R;      (* rounding of a weight before it enters the denominator *)
+  nearest : bool }.        (* sums round to nearest: an operand is a candidate for the result *)
+Record sane (A : arith) : Prop := {
+  s_gap : 0 <= gap A; s_u1 : u A <= 1; s_upd1 : upd A <= 1; s_u : 0 <= u A; s_lam : 0 <= lam A;
+    s_thE : 0 <= thE A <= 1; s_xl : 0 <= xl A; s_xr : 0 <= xr A; s_T : 0 <= T A;
+  s_eps : 0 <= eps A < 1; s_lame : 0 <= lame A; s_up : 0 <= up A; s_lamp : 0 <= lamp A; s_upd : 0 <= upd A;
+  s_lampd : 0 <= lampd A }.
+
+Section Merge.
+Variable K : Type.
+Variable sh : K -> R.  (* computed score *)
+Variable A : arith.
+Hypothesis OK : sane A.
+
+Definition eps1 := eps A / (1 - eps A).
+(** Error of an exponent that does not depend on how far it is from the maximum. *)
+Definition X (r : nat) := xl A + INR r * xr A + (1 + INR r) * eps1.
+(** No rescaling factor exceeds g; no weight exceeds gain. *)
+Definition g := exp (xr A + eps1) + lame A.
+Definition gain (r : nat) := exp ((1 + thE A) * T A + X r).
+(** exp returned p for exp e: the part of its error that is an error of the exponent. *)
+Definition split (e p : R) := ln (1 + Rmax (- eps A) (Rmin (eps A) ((p - exp e) / exp e))).
+
+(** A key and the error of its exponent, all rescalings included. *)
+Local Notation term := (K * R)%type (only parsing).
+Definition weight (m : R) (t : term) := exp (sh (fst t) - m + snd t).
+Definition known (m : R) (r : nat) (t : term) :=
+  sh (fst t) - m <= T A /\ Rabs (snd t) <= thE A * (m - sh (fst t) + 2 * T A) + X r.
+
+(** y is the sum of weight * v up to rounding and underflow; w0 is 1 + the error of a weight as it enters the sum. *)
+Definition lost (v : K -> R) (w0 lam0 : R) (ts : list term) (k r c : nat) :=
+  (1 + u A) ^ k * g ^ r *
+  (Sum (fun t => Rabs (v (fst t))) ts * (lam0 + INR r * (lame A * (w0 * gain r))) + INR c * lam A).
+Definition channel (v : K -> R) (w0 lam0 : R) (ts : list term) (m y : R) (k r c : nat) :=
+  Rabs (y - Sum (fun t => weight m t * v (fst t)) ts) <=
+    (w0 * (1 + u A) ^ k - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts + lost v w0 lam0 ts k r c.
+
+Lemma split_spec e p : near (eps A) (lame A) (exp e) p ->
+  Rabs (p - exp (e + split e p)) <= lame A /\ Rabs (split e p) <= eps1.
+Proof.
+  destruct OK. unfold near, split. intros H. assert (P := exp_pos e). rewrite (Rabs_pos_eq (exp e)) in H by lra.
+  apply Rabs_bounds in H. set (q := exp e) in *. set (t := Rmax (- eps A) (Rmin (eps A) ((p - q) / q))).
+  assert (Bt : - eps A <= t <= eps A).
+  { unfold t. split; [apply Rmax_l|]. apply Rmax_lub; [lra|apply Rmin_l]. }
+  assert (Eq : (p - q) / q * q = p - q) by (field; lra).
+  split; [|apply ln_near; auto].
+  rewrite exp_plus, exp_ln by lra. fold q. apply Rabs_le_iff.
+  destruct (Rle_dec ((p - q) / q) (eps A)) as [L1|L1]; [destruct (Rle_dec (- eps A) ((p - q) / q)) as [L2|L2]|].
+  - replace t with ((p - q) / q) by (unfold t; rewrite Rmin_right, Rmax_right; lra). nra.
+  - replace t with (- eps A) by (unfold t; rewrite Rmin_right, Rmax_left; lra). nra.
+  - replace t with (eps A) by (unfold t; rewrite Rmin_left, Rmax_right; lra). nra.
+Qed.
+
+Lemma weight_pos m t : 0 < weight m t.
+Proof. apply exp_pos. Qed.
+Lemma eps1_pos : 0 <= eps1.
+Proof. destruct OK. unfold eps1, Rdiv. apply Rmult_le_pos; [lra|]. left. apply Rinv_0_lt_compat. lra. Qed.
+Lemma X_mono r r' : (r <= r')%nat -> X r <= X r'.
+Proof. destruct OK. intros H. apply le_INR in H. assert (E := eps1_pos). unfold X. nra. Qed.
+Lemma X_pos r : 0 <= X r.
+Proof. destruct OK. assert (E := eps1_pos). assert (I := pos_INR r). unfold X. nra. Qed.
+Lemma g_ge1 : 1 <= g.
+Proof. destruct OK. assert (E := eps1_pos). assert (1 <= exp (xr A + eps1)) by (apply exp_ge1; lra). unfold g. lra. Qed.
+Lemma gain_mono r r' : (r <= r')%nat -> gain r <= gain r'.
+Proof. intros. apply exp_mono. assert (H1 := X_mono _ _ H). lra. Qed.
+Lemma gain_pos r : 0 < gain r.
+Proof. apply exp_pos. Qed.
+
+Lemma known_mono m r r' t : (r <= r')%nat -> known m r t -> known m r' t.
+Proof. intros H [H1 H2]. assert (M := X_mono _ _ H). split; auto. lra. Qed.
+
+Lemma known_gain m r t : known m r t -> weight m t <= gain r.
+Proof.
+  destruct OK. intros [H1 H2]. apply Rabs_bounds in H2. unfold weight, gain. apply exp_mono.
+  assert (thE A * (m - sh (fst t) + 2 * T A) <= (m - sh (fst t)) + T A + thE A * T A); [|lra].
+  assert (0 <= (1 - thE A) * (m - sh (fst t) + T A)) by (apply Rmult_le_pos; lra). nra.
+Qed.
+
+Lemma lost_mono v w0 lam0 ts k r c k' r' c' : 0 <= w0 -> 0 <= lam0 -> (k <= k')%nat -> (r <= r')%nat -> (c <= c')%nat ->
+  lost v w0 lam0 ts k r c <= lost v w0 lam0 ts k' r' c'.
+Proof.
+  destruct OK. intros W L Hk Hr Hc. unfold lost.
+  assert (V : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
+  assert (G1 := pow_mono (u A) _ _ s_u0 Hk). assert (G0 := pow_ge1 (u A) k s_u0).
+  assert (g ^ r <= g ^ r') by (apply Rle_pow; auto using g_ge1).
+  assert (1 <= g ^ r) by (apply pow_R1_Rle, g_ge1).
+  assert (I := le_INR _ _ Hc). assert (Ir := le_INR _ _ Hr). assert (P := pos_INR c). assert (Pr := pos_INR r).
+  assert (Gm := gain_mono _ _ Hr). assert (Gp := gain_pos r).
+  assert (P2 : 0 <= lame A * (w0 * gain r)) by (repeat apply Rmult_le_pos; lra).
+  assert (M2 : lame A * (w0 * gain r) <= lame A * (w0 * gain r')) by (repeat apply Rmult_le_compat_l; lra).
+  assert (M3 : INR r * (lame A * (w0 * gain r)) <= INR r' * (lame A * (w0 * gain r'))) by (apply Rmult_le_compat; lra).
+  assert (P3 : 0 <= INR r * (lame A * (w0 * gain r))) by (apply Rmult_le_pos; lra).
+  apply Rmult_le_compat.
+  - apply Rmult_le_pos; lra.
+  - apply Rplus_le_le_0_compat; apply Rmult_le_pos; lra.
+  - apply Rmult_le_compat; lra.
+  - apply Rplus_le_compat; [apply Rmult_le_compat_l; lra | apply Rmult_le_compat_r; lra].
+Qed.
+
+Lemma channel_mono v w0 lam0 ts m y k r c k' r' c' : 1 <= w0 -> 0 <= lam0 -> (k <= k')%nat -> (r <= r')%nat ->
+  (c <= c')%nat ->
+  channel v w0 lam0 ts m y k r c -> channel v w0 lam0 ts m y k' r' c'.
+Proof.
+  destruct OK. intros W L Hk Hr Hc H. unfold channel in *.
+  assert (M := lost_mono v w0 lam0 ts _ _ _ _ _ _ ltac:(lra) L Hk Hr Hc).
+  assert (P := pow_mono (u A) _ _ s_u0 Hk).
+  assert (V : 0 <= Sum (fun t => weight m t * Rabs (v (fst t))) ts).
+  { apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. }
+  assert ((w0 * (1 + u A) ^ k - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts <=
+          (w0 * (1 + u A) ^ k' - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts); [|lra].
+  apply Rmult_le_compat_r; auto. assert (w0 * (1 + u A) ^ k <= w0 * (1 + u A) ^ k') by (apply Rmult_le_compat_l; lra).
+  lra.
+Qed.
+
+Lemma size_le v ts m : Rabs (Sum (fun t => weight m t * v (fst t)) ts) <= Sum (fun t => weight m t * Rabs (v (fst t)))
+  ts.
+Proof.
+  eapply Rle_trans; [apply Sum_abs|]. apply Req_le, Sum_ext. intros t _.
+  rewrite Rabs_mult, (Rabs_pos_eq (weight m t)); auto.
+  left. apply weight_pos.
+Qed.
+
+Lemma channel_add v w0 lam0 ts1 ts2 m y1 y2 y k r c1 c2 : 1 <= w0 ->
+  channel v w0 lam0 ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 -> near (u A) (lam A) (y1 + y2) y ->
+  channel v w0 lam0 (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
+Proof.
+  destruct OK. unfold channel, lost, near. intros W H1 H2 N. rewrite !Sum_app.
+  assert (A1 := size_le v ts1 m). assert (A2 := size_le v ts2 m).
+  set (N1 := Sum (fun t => weight m t * v (fst t)) ts1) in *.
+  set (N2 := Sum (fun t => weight m t * v (fst t)) ts2) in *.
+  set (S1 := Sum (fun t => weight m t * Rabs (v (fst t))) ts1) in *.
+  set (S2 := Sum (fun t => weight m t * Rabs (v (fst t))) ts2) in *.
+  set (V1 := Sum (fun t : term => Rabs (v (fst t))) ts1) in *.
+  set (V2 := Sum (fun t : term => Rabs (v (fst t))) ts2) in *.
+  set (L := lam0 + INR r * (lame A * (w0 * gain r))) in *.
+  rewrite S_INR, plus_INR. change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
+  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
+  set (n1 := INR c1) in *. set (n2 := INR c2) in *. clearbody N1 N2 S1 S2 V1 V2 L G1 Q n1 n2.
+  set (M1 := G1 * Q * (V1 * L + n1 * lam A)) in *. set (M2 := G1 * Q * (V2 * L + n2 * lam A)) in *.
+  assert (D : Rabs (y1 + y2 - (N1 + N2)) <= (w0 * G1 - 1) * (S1 + S2) + (M1 + M2)).
+  { replace (y1 + y2 - (N1 + N2)) with ((y1 - N1) + (y2 - N2)) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  assert (Z : Rabs (y1 + y2) <= w0 * G1 * (S1 + S2) + (M1 + M2)).
+  { replace (y1 + y2) with ((y1 + y2 - (N1 + N2)) + (N1 + N2)) by lra.
+    eapply Rle_trans; [apply Rabs_triang|]. assert (Rabs (N1 + N2) <= Rabs N1 + Rabs N2) by apply Rabs_triang. lra. }
+  replace (y - (N1 + N2)) with ((y - (y1 + y2)) + (y1 + y2 - (N1 + N2))) by lra.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (u A * Rabs (y1 + y2) <= u A * (w0 * G1 * (S1 + S2) + (M1 + M2))) by (apply Rmult_le_compat_l; auto).
+  assert (G2 : 1 <= G1 * Q) by (repeat apply times_ge1; lra).
+  assert (lam A <= (1 + u A) * G1 * Q * lam A) 
+    by (replace ((1 + u A) * G1 * Q * lam A) with ((1 + u A) * (G1 * Q) * lam A) by ring; apply le_times;
+      repeat apply times_ge1; lra).
+  replace ((1 + u A) * G1 * Q * ((V1 + V2) * L + (n1 + n2 + 1) * lam A))
+    with ((1 + u A) * (M1 + M2) + (1 + u A) * G1 * Q * lam A) by (unfold M1, M2; ring).
+  lra.
+Qed.
+
+Definition rescaled (z : R) (ts : list term) : list term := map (fun t => (fst t, snd t + z)) ts.
+
+Lemma rescaled_weight m m' z t : weight m' (fst t, snd t + z) = exp (m - m' + z) * weight m t.
+Proof. unfold weight. simpl. rewrite <- exp_plus. f_equal. lra. Qed.
+
+Lemma rescaled_sum (f : K -> R) m m' z ts :
+  Sum (fun t => weight m' t * f (fst t)) (rescaled z ts) = exp (m - m' + z) * Sum (fun t => weight m t * f (fst t)) ts.
+Proof.
+  unfold rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros t _. rewrite (rescaled_weight m). simpl. ring.
+Qed.
+
+Lemma channel_rescale v w0 lam0 ts m m' z mu y y' k r c : 1 <= w0 -> 0 <= lam0 -> m <= m' ->
+  Rabs z <= thE A * (m' - m) + xr A + eps1 ->
+  Rabs mu <= lame A -> Forall (known m r) ts ->
+  channel v w0 lam0 ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
+  channel v w0 lam0 (rescaled z ts) m' y' (S k) (S r) (S c).
+Proof.
+  destruct OK. intros W L0 Hm Hz Hmu F H N. unfold channel in *.
+  rewrite (rescaled_sum v m), (rescaled_sum (fun j => Rabs (v j)) m).
+  assert (A1 := size_le v ts m).
+  assert (Gain : Sum (fun t => weight m t * Rabs (v (fst t))) ts <= Sum (fun t : term => Rabs (v (fst t))) ts * gain r).
+  { rewrite Rmult_comm, <- Sum_scal. apply Sum_le. intros t I. apply Rmult_le_compat_r; [apply Rabs_pos|].
+    apply known_gain. rewrite Forall_forall in F. auto. }
+  assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
+  { apply exp_mono. apply Rabs_bounds in Hz.
+  assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (Rp := exp_pos (m - m' + z)). set (rho := exp (m - m' + z)) in *.
+  set (y0 := Sum (fun t => weight m t * v (fst t)) ts) in *.
+  assert (Sp : 0 <= Sum (fun t => weight m t * Rabs (v (fst t))) ts).
+  { apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. }
+  set (S0 := Sum (fun t => weight m t * Rabs (v (fst t))) ts) in *.
+  assert (EV : Sum (fun t : term => Rabs (v (fst t))) (rescaled z ts) = Sum (fun t : term => Rabs (v (fst t))) ts).
+  { unfold rescaled. rewrite Sum_map. reflexivity. }
+  unfold lost in *. rewrite EV. clear EV.
+  assert (Vp : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
+  set (V := Sum (fun t : term => Rabs (v (fst t))) ts) in *.
+  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k). change (g ^ S r) with (g * g ^ r). rewrite !S_INR.
+  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
+  assert (Gm := gain_mono r (S r) ltac:(lia)). assert (Gp := gain_pos r).
+  set (ga := gain r) in *. set (ga' := gain (S r)) in *.
+  assert (Nr := pos_INR r). assert (Nc := pos_INR c). set (n := INR c) in *. set (nr := INR r) in *.
+  assert (Gg := g_ge1).
+  assert (Fac : Rabs (rho + mu) <= g).
+  { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. unfold g. lra. }
+  set (gg := g) in *. clearbody y0 S0 V G1 Q ga ga' n nr gg rho.
+  set (M := G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga))) + n * lam A)) in *.
+  assert (Mp : 0 <= M).
+  { unfold M. repeat apply Rmult_le_pos; try lra. apply Rplus_le_le_0_compat; repeat apply Rmult_le_pos; try lra.
+    apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra. }
+  assert (WG : 1 <= w0 * G1) by (repeat apply times_ge1; lra).
+  (* the product with the factor, exact *)
+  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * ((w0 * G1 - 1) * S0) + (gg * M + lame A * (w0 * G1 * S0))).
+  { replace ((rho + mu) * y - rho * y0) with ((rho + mu) * (y - y0) + mu * y0) by ring.
+    eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult.
+    assert (Rabs mu * Rabs y0 <= lame A * S0) by (apply Rmult_le_compat; auto using Rabs_pos).
+    assert (B1 : Rabs (rho + mu) <= rho + lame A).
+    { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. lra. }
+    assert (Rabs (rho + mu) * Rabs (y - y0) <= Rabs (rho + mu) * ((w0 * G1 - 1) * S0 + M))
+      by (apply Rmult_le_compat_l; auto using Rabs_pos).
+    assert (Rabs (rho + mu) * M <= gg * M) by (apply Rmult_le_compat_r; auto).
+    assert (0 <= (w0 * G1 - 1) * S0) by (apply Rmult_le_pos; lra).
+    assert (Rabs (rho + mu) * ((w0 * G1 - 1) * S0) <= (rho + lame A) * ((w0 * G1 - 1) * S0)) by (apply
+      Rmult_le_compat_r; auto).
+    lra. }
+  assert (Z : Rabs ((rho + mu) * y) <= rho * (w0 * G1 * S0) + (gg * M + lame A * (w0 * G1 * S0))).
+  { replace ((rho + mu) * y) with (((rho + mu) * y - rho * y0) + rho * y0) by ring.
+    eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult rho), (Rabs_pos_eq rho) by lra.
+    assert (rho * Rabs y0 <= rho * S0) by (apply Rmult_le_compat_l; lra). lra. }
+  unfold near in N.
+  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (w0 * G1 * S0) + (gg * M + lame A * (w0 * G1 * S0))))
+    by (apply Rmult_le_compat_l; auto).
+  replace (y' - rho * y0) with ((y' - (rho + mu) * y) + ((rho + mu) * y - rho * y0)) by ring.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (Low : lame A * (w0 * G1 * S0) <= gg * (G1 * Q * (V * (lame A * (w0 * ga'))))).
+  { assert (S0 <= V * ga') by (assert (V * ga <= V * ga') by (apply Rmult_le_compat_l; lra); lra).
+    assert (0 <= lame A * (w0 * G1)) by (repeat apply Rmult_le_pos; lra).
+    assert (lame A * (w0 * G1) * S0 <= lame A * (w0 * G1) * (V * ga')) by (apply Rmult_le_compat_l; auto).
+    assert (0 <= lame A * (w0 * G1) * (V * ga')) by (repeat apply Rmult_le_pos; lra).
+    assert (1 <= gg * Q) by (repeat apply times_ge1; lra).
+    assert (lame A * (w0 * G1) * (V * ga') <= gg * Q * (lame A * (w0 * G1) * (V * ga'))) by (apply le_times; auto).
+    lra. }
+  assert (Ml : M <= G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga'))) + n * lam A)).
+  { unfold M. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rplus_le_compat_r, Rmult_le_compat_l; auto.
+    apply Rplus_le_compat_l. repeat apply Rmult_le_compat_l; lra. }
+  set (Mr := G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga'))) + n * lam A)) in *.
+  assert (Lam : lam A <= (1 + u A) * (gg * (G1 * Q)) * lam A).
+  { apply le_times; repeat apply times_ge1; lra. }
+  replace ((1 + u A) * G1 * (gg * Q) * (V * (lam0 + (nr + 1) * (lame A * (w0 * ga'))) + (n + 1) * lam A))
+    with ((1 + u A) * (gg * Mr + gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) + (1 + u A) * (gg * (G1 * Q)) * lam A)
+    by (unfold Mr; ring).
+  assert (gg * M <= gg * Mr) by (apply Rmult_le_compat_l; lra).
+  set (LA := lame A * (w0 * G1 * S0)) in *. set (LB := gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) in *.
+  assert ((1 + u A) * (gg * M + LA) <= (1 + u A) * (gg * Mr + LB)) by (apply Rmult_le_compat_l; lra).
+  lra.
+Qed.
+
+Lemma channel_key (v : K -> R) w0 lam0 j m z mu p y : 1 <= w0 ->
+  p = exp (sh j - m + z) + mu -> Rabs mu <= lame A ->
+  Rabs (y - p * v j) <= (w0 - 1) * (Rabs p * Rabs (v j)) + (lam0 - w0 * lame A) * Rabs (v j) + lam A ->
+  channel v w0 lam0 [(j, z)] m y 0 0 1.
+Proof.
+  intros W E Hmu H. unfold channel, lost, weight. simpl.
+  rewrite !Rplus_0_r, !Rmult_1_l, Rmult_0_l, Rplus_0_r, Rmult_1_r.
+  set (e := exp (sh j - m + z)) in *. assert (P : 0 < e) by apply exp_pos.
+  assert (Bp : Rabs p <= e + lame A).
+  { rewrite E. eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq e) by lra. lra. }
+  replace (y - e * v j) with ((y - p * v j) + mu * v j) by (rewrite E; ring).
+  eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult mu).
+  assert (Vp := Rabs_pos (v j)). set (a := Rabs (v j)) in *.
+  assert (Rabs mu * a <= lame A * a) by (apply Rmult_le_compat_r; auto).
+  assert ((w0 - 1) * (Rabs p * a) <= (w0 - 1) * ((e + lame A) * a)).
+  { apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat_r; auto. }
+  nra.
+Qed.
+
+
+Definition adds (x y z : R) :=
+  near (u A) (lam A) (x + y) z /\ (nearest A = true -> Rabs (z - (x + y)) <= Rmin (Rabs x) (Rabs y) + lam A).
+
+Section Channel.
+(** One of the two sums: its values (1 for the sum of weights), 1 + the relative error of a weight times value as it
+    enters, what rounding a weight may lose absolutely. *)
+Variable v : K -> R.
+Variables w0 lamw : R.
+Hypothesis W : 1 <= w0.
+Hypothesis Lw : 0 <= lamw.
+
+(** [sums ts m y k r c]: y is a kernel's sum of the terms ts relative to the reference m, in some order.
+No term has passed
+    more than k roundings of a sum or of a rescaling, r of them rescalings; c operations may have lost lam by underflow.
+    What errors the exponents have is part of the terms: two sums over the same terms used the same exponentials. *)
+Inductive sums : list term -> R -> R -> nat -> nat -> nat -> Prop :=
+| sums_key j m e p y :
+    sh j - m <= T A ->
+    Rabs (e - (sh j - m)) <= thE A * Rabs (sh j - m) + xl A ->
+    near (eps A) (lame A) (exp e) p ->
+    Rabs (y - p * v j) <= (w0 - 1) * (Rabs p * Rabs (v j)) + lamw * Rabs (v j) + lam A ->
+    sums [(j, e - (sh j - m) + split e p)] m y 0 0 1
+| sums_add ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 :
+    sums ts1 m y1 k1 r1 c1 -> sums ts2 m y2 k2 r2 c2 -> adds y1 y2 y ->
+    sums (ts1 ++ ts2) m y (S (Nat.max k1 k2)) (Nat.max r1 r2) (S (c1 + c2))
+| sums_rescale ts m y k r c m' z p y' :
+    sums ts m y k r c -> m <= m' ->
+    Rabs z <= thE A * (m' - m) + xr A + eps1 -> Rabs (p - exp (m - m' + z)) <= lame A ->
+      near (u A) (lam A) (p * y) y' ->
+    sums (rescaled z ts) m' y' (S k) (S r) (S c).
+
+Definition lam0 := w0 * lame A + lamw.
+Lemma lam0_pos : 0 <= lam0.
+Proof. destruct OK. unfold lam0. assert (0 <= w0 * lame A) by (apply Rmult_le_pos; lra). lra. Qed.
+
+(** A factor exp (m - m'), its exponent rounded. *)
+Lemma sums_rescale_exp ts m y k r c m' e p y' :
+  sums ts m y k r c -> m <= m' -> Rabs (e - (m - m')) <= thE A * (m' - m) + xr A ->
+  near (eps A) (lame A) (exp e) p -> near (u A) (lam A) (p * y) y' ->
+  sums (rescaled (e - (m - m') + split e p) ts) m' y' (S k) (S r) (S c).
+Proof.
+  intros H Hm He Hp N. destruct (split_spec e p Hp) as [S1 S2]. apply (sums_rescale ts m y k r c m' _ p y'); auto.
+  - eapply Rle_trans; [apply Rabs_triang|]. lra.
+  - replace (m - m' + (e - (m - m') + split e p)) with (e + split e p) by lra. auto.
+Qed.
+
+(** Normalising a split: divided by its sum L of weights; its reference becomes q, the computed m + log L. *)
+Lemma sums_normalise ts m y k r c q L y' :
+  sums ts m y k r c -> 0 < L -> m <= q -> Rabs (q - (m + ln L)) <= xr A + eps1 -> near (u A) (lam A) (y / L) y' ->
+  sums (rescaled (q - (m + ln L)) ts) q y' (S k) (S r) (S c).
+Proof.
+  intros H HL Hm Hq N. destruct OK. apply (sums_rescale ts m y k r c q _ (/ L) y'); auto.
+  - assert (0 <= thE A * (q - m)) by (apply Rmult_le_pos; lra). lra.
+  - replace (m - q + (q - (m + ln L))) with (- ln L) by ring. rewrite exp_Ropp, exp_ln by auto.
+  rewrite Rminus_eq_0, Rabs_R0. auto.
+  - replace (/ L * y) with (y / L) by (unfold Rdiv; ring). auto.
+Qed.
+
+Theorem sums_spec ts m y k r c : sums ts m y k r c -> Forall (known m r) ts /\ channel v w0 lam0 ts m y k r c.
+Proof.
+  assert (L0 := lam0_pos).
+  induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 [F1 C1] H2 [F2 C2] [N _]
+                 | ts m y k r c m' z p y' H [F C] Hm Hz Hp N].
+  - destruct (split_spec e p Hp) as [S1 S2]. destruct OK. split.
+    + constructor; [|constructor]. split; simpl; auto.
+      assert (Rabs (sh j - m) <= m - sh j + 2 * T A) by (apply Rabs_le_iff; lra).
+      assert (thE A * Rabs (sh j - m) <= thE A * (m - sh j + 2 * T A)) by (apply Rmult_le_compat_l; lra).
+      eapply Rle_trans; [apply Rabs_triang|]. unfold X. simpl. lra.
+    + apply (channel_key v w0 lam0 j m _ (p - exp (e + split e p)) p); auto.
+      * replace (sh j - m + (e - (sh j - m) + split e p)) with (e + split e p) by lra. lra.
+      * unfold lam0. lra.
+  - assert (Ek1 := Nat.le_max_l k1 k2). assert (Ek2 := Nat.le_max_r k1 k2).
+    assert (Er1 := Nat.le_max_l r1 r2). assert (Er2 := Nat.le_max_r r1 r2). split.
+    + apply Forall_app. split; [eapply Forall_impl; [|apply F1] | eapply Forall_impl; [|apply F2]]; intros t;
+      apply known_mono; auto.
+    + apply (channel_add _ _ _ _ _ _ y1 y2); auto.
+      * apply (channel_mono _ _ _ _ _ _ k1 r1 c1); auto.
+      * apply (channel_mono _ _ _ _ _ _ k2 r2 c2); auto.
+  - assert (Ep : p = exp (m - m' + z) + (p - exp (m - m' + z))) by lra. split.
+    + unfold rescaled. rewrite Forall_map. eapply Forall_impl; [|apply F]. intros t [T1 T2]. split; simpl; [lra|].
+      eapply Rle_trans; [apply Rabs_triang|]. unfold X in *. rewrite S_INR. lra.
+    + rewrite Ep in N. apply (channel_rescale _ _ _ _ m m' z (p - exp (m - m' + z)) y); auto.
+Qed.
+
+(** P6: with rounding to nearest, few big terms and many small ones. Any partition will do. *)
+Section Refined.
+Hypothesis RN : nearest A = true.
+Variable big : K -> bool.
+Definition bigs (ts : list term) := Sum (fun t => if big (fst t) then 1 else 0) ts.
+Definition small_sum m (ts : list term) := Sum (fun t => if big (fst t) then 0 else weight m t * Rabs (v (fst t))) ts.
+Definition size_sum m (ts : list term) := Sum (fun t => weight m t * Rabs (v (fst t))) ts.
+Definition exact_sum m (ts : list term) := Sum (fun t => weight m t * v (fst t)) ts.
+Definition P k := w0 * (1 + u A) ^ k.
+Definition refined (ts : list term) (m y : R) (k r c : nat) :=
+  Rabs (y - exact_sum m ts) <=
+    (w0 - 1 + u A * P k * (bigs ts - 1 + INR r)) * size_sum m ts +
+    (2 * P k - w0) * small_sum m ts + 2 * lost v w0 lam0 ts k r c.
+
+Lemma size_pos m ts : 0 <= size_sum m ts.
+Proof. apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. Qed.
+Lemma small_pos m ts : 0 <= small_sum m ts.
+Proof. apply Sum_nonneg; intros. destruct (big _); [lra|].
+apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. Qed.
+Lemma P_ge k : w0 <= P k.
+Proof. destruct OK. unfold P. assert (H := pow_ge1 (u A) k s_u0). nra. Qed.
+Lemma P_mono k k' : (k <= k')%nat -> P k <= P k'.
+Proof. destruct OK. intros H. unfold P. apply Rmult_le_compat_l; [lra|]. apply pow_mono; auto. Qed.
+Lemma P_S k : P (S k) = (1 + u A) * P k.
+Proof. unfold P. simpl. ring. Qed.
+Lemma lost_pos ts k r c : 0 <= lost v w0 lam0 ts k r c.
+Proof.
+  destruct OK. assert (L0 := lam0_pos). unfold lost. assert (G := pow_ge1 (u A) k s_u0).
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1).
+  assert (V : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
+  assert (Gp := gain_pos r). assert (Ir := pos_INR r). assert (Ic := pos_INR c).
+  apply Rmult_le_pos; [apply Rmult_le_pos; lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; auto.
+  apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra.
+Qed.
+Lemma lost_add ts1 ts2 k r c1 c2 :
+  (1 + u A) * (lost v w0 lam0 ts1 k r c1 + lost v w0 lam0 ts2 k r c2) + lam A <= lost v w0 lam0 (ts1 ++ ts2) (S k) r
+    (S (c1 + c2)).
+Proof.
+  destruct OK. unfold lost. rewrite Sum_app, S_INR, plus_INR. change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
+  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
+  assert (1 <= G1 * Q) by (repeat apply times_ge1; lra).
+  assert (lam A <= (1 + u A) * G1 * Q * lam A) 
+    by (replace ((1 + u A) * G1 * Q * lam A) with ((1 + u A) * (G1 * Q) * lam A) by ring; apply le_times;
+      repeat apply times_ge1; lra). nra.
+Qed.
+Lemma lost_rescale ts m z k r c : Forall (known m r) ts ->
+  (1 + u A) * (g * lost v w0 lam0 ts k r c + lame A * (P k * size_sum m ts)) + lam A <= lost v w0 lam0 (rescaled z ts)
+    (S k) (S r) (S c).
+Proof.
+  destruct OK. intros F. assert (L0 := lam0_pos).
+  assert (Gain : size_sum m ts <= Sum (fun t : term => Rabs (v (fst t))) ts * gain r).
+  { unfold size_sum. rewrite Rmult_comm, <- Sum_scal. apply Sum_le. intros t I.
+  apply Rmult_le_compat_r; [apply Rabs_pos|].
+    apply known_gain. rewrite Forall_forall in F. auto. }
+  unfold lost, P. replace (Sum (fun t : term => Rabs (v (fst t))) (rescaled z ts)) with (Sum (fun t : term => Rabs (v
+    (fst t))) ts)
+    by (unfold rescaled; rewrite Sum_map; reflexivity).
+  assert (Vp : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
+  set (V := Sum (fun t : term => Rabs (v (fst t))) ts) in *.
+  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k). change (g ^ S r) with (g * g ^ r). rewrite !S_INR.
+  assert (Sp := size_pos m ts). set (S0 := size_sum m ts) in *.
+  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
+  assert (Gm := gain_mono r (S r) ltac:(lia)). assert (Gp := gain_pos r).
+  set (ga := gain r) in *. set (ga' := gain (S r)) in *.
+  assert (Nr := pos_INR r). assert (Nc := pos_INR c). set (n := INR c) in *. set (nr := INR r) in *.
+  assert (Gg := g_ge1). set (gg := g) in *. set (l0 := lam0) in *. clearbody S0 V G1 Q ga ga' n nr gg l0.
+  assert (Low : lame A * (w0 * G1 * S0) <= gg * (G1 * Q * (V * (lame A * (w0 * ga'))))).
+  { assert (S0 <= V * ga') by (assert (V * ga <= V * ga') by (apply Rmult_le_compat_l; lra); lra).
+    assert (0 <= lame A * (w0 * G1)) by (repeat apply Rmult_le_pos; lra).
+    assert (lame A * (w0 * G1) * S0 <= lame A * (w0 * G1) * (V * ga')) by (apply Rmult_le_compat_l; auto).
+    assert (0 <= lame A * (w0 * G1) * (V * ga')) by (repeat apply Rmult_le_pos; lra).
+    assert (1 <= gg * Q) by (repeat apply times_ge1; lra).
+    assert (lame A * (w0 * G1) * (V * ga') <= gg * Q * (lame A * (w0 * G1) * (V * ga'))) by (apply le_times; auto).
+    lra. }
+  set (M := G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga))) + n * lam A)).
+  assert (Ml : M <= G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga'))) + n * lam A)).
+  { unfold M. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rplus_le_compat_r, Rmult_le_compat_l; auto.
+    apply Rplus_le_compat_l. repeat apply Rmult_le_compat_l; lra. }
+  set (Mr := G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga'))) + n * lam A)) in *.
+  assert (Lam : lam A <= (1 + u A) * (gg * (G1 * Q)) * lam A).
+  { apply le_times; repeat apply times_ge1; lra. }
+  replace ((1 + u A) * G1 * (gg * Q) * (V * (l0 + (nr + 1) * (lame A * (w0 * ga'))) + (n + 1) * lam A))
+    with ((1 + u A) * (gg * Mr + gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) + (1 + u A) * (gg * (G1 * Q)) * lam A)
+    by (unfold Mr; ring).
+  assert (gg * M <= gg * Mr) by (apply Rmult_le_compat_l; lra).
+  set (LA := lame A * (w0 * G1 * S0)) in *. set (LB := gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) in *.
+  assert ((1 + u A) * (gg * M + LA) <= (1 + u A) * (gg * Mr + LB)) by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
+Lemma refined_mono ts m y k r c k' r' c' : 1 <= bigs ts -> (k <= k')%nat -> (r <= r')%nat -> (c <= c')%nat ->
+  refined ts m y k r c -> refined ts m y k' r' c'.
+Proof.
+  destruct OK. intros B Hk Hr Hc H. unfold refined in *. assert (L0 := lam0_pos).
+  assert (M := lost_mono v w0 lam0 ts _ _ _ _ _ _ ltac:(lra) L0 Hk Hr Hc). assert (Pm := P_mono _ _ Hk).
+  assert (P0 := P_ge k).
+  assert (I := le_INR _ _ Hr). assert (Ir := pos_INR r). assert (Sp := size_pos m ts). assert (sp := small_pos m ts).
+  assert ((w0 - 1 + u A * P k * (bigs ts - 1 + INR r)) * size_sum m ts <= (w0 - 1 + u A * P k' * (bigs ts - 1 + INR
+    r')) * size_sum m ts).
+  { apply Rmult_le_compat_r; auto. apply Rplus_le_compat_l. apply Rmult_le_compat; try lra; [apply Rmult_le_pos; lra|].
+    apply Rmult_le_compat_l; lra. }
+  assert ((2 * P k - w0) * small_sum m ts <= (2 * P k' - w0) * small_sum m ts) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+
+Lemma none_big ts m : bigs ts = 0 -> small_sum m ts = size_sum m ts.
+Proof.
+  intros H. unfold small_sum, size_sum. apply Sum_ext. intros t It. destruct (big (fst t)) eqn:E; auto. exfalso.
+  assert (1 <= bigs ts); [|lra].
+  replace 1 with ((fun t : term => if big (fst t) then 1 else 0) t) by (rewrite E; auto).
+  unfold bigs. apply (Sum_In_le (fun t : term => if big (fst t) then 1 else 0) ts t); auto.
+  intros x _. destruct (big (fst x)); lra.
+Qed.
+Lemma bigs_cases ts : bigs ts = 0 \/ 1 <= bigs ts.
+Proof.
+  induction ts as [|t l [IH|IH]]; unfold bigs in *; simpl; [auto| |]; destruct (big _); [right|left|right|right]; lra.
+Qed.
+
+Lemma channel_size ts m y k r c : channel v w0 lam0 ts m y k r c ->
+  Rabs y <= P k * size_sum m ts + lost v w0 lam0 ts k r c.
+Proof.
+  unfold channel, P. intros H. assert (B := size_le v ts m). fold (size_sum m ts) in *.
+  replace y with ((y - Sum (fun t => weight m t * v (fst t)) ts) + Sum (fun t => weight m t * v (fst t)) ts) by lra.
+  eapply Rle_trans; [apply Rabs_triang|]. lra.
+Qed.
+
+Lemma refined_add_small ts1 ts2 m y1 y2 y k r c1 c2 :
+  1 <= bigs ts1 -> bigs ts2 = 0 -> refined ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 -> adds y1 y2 y ->
+  refined (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
+Proof.
+  destruct OK. intros B1 B2 H1 H2 [_ N]. specialize (N RN). assert (Y2 := channel_size _ _ _ _ _ _ H2).
+  assert (LA := lost_add ts1 ts2 k r c1 c2). assert (L1 := lost_pos ts1 k r c1). assert (L2 := lost_pos ts2 k r c2).
+  unfold refined, channel in *. fold (exact_sum m ts2) (size_sum m ts2) in H2. fold (P k) in H2. rewrite P_S.
+  unfold bigs, size_sum, small_sum, exact_sum in *. rewrite !Sum_app. fold (bigs ts1) (bigs ts2) in *.
+  fold (size_sum m ts1) (size_sum m ts2) (small_sum m ts1) (small_sum m ts2) (exact_sum m ts1) (exact_sum m ts2) in *.
+  rewrite B2, (none_big ts2 m B2). assert (P0 := P_ge k). assert (Ir := pos_INR r).
+  assert (S1 := size_pos m ts1). assert (S2 := size_pos m ts2). assert (s1 := small_pos m ts1).
+  assert (Nm : Rabs (y - (y1 + y2)) <= Rabs y2 + lam A) by (assert (Q := Rmin_r (Rabs y1) (Rabs y2)); lra).
+  set (Pk := P k) in *. set (S1' := size_sum m ts1) in *. set (S2' := size_sum m ts2) in *.
+  set (s1' := small_sum m ts1) in *.
+  set (b := bigs ts1) in *. set (X1 := exact_sum m ts1) in *. set (X2 := exact_sum m ts2) in *. set (nr := INR r) in *.
+  set (M1 := lost v w0 lam0 ts1 k r c1) in *. set (M2 := lost v w0 lam0 ts2 k r c2) in *.
+  set (M3 := lost v w0 lam0 (ts1 ++ ts2) (S k) r (S (c1 + c2))) in *.
+  clearbody Pk S1' S2' s1' b X1 X2 nr M1 M2 M3.
+  replace (y - (X1 + X2)) with ((y - (y1 + y2)) + ((y1 - X1) + (y2 - X2))) by lra.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (T1 : Rabs (y1 - X1 + (y2 - X2)) <= Rabs (y1 - X1) + Rabs (y2 - X2)) by apply Rabs_triang.
+  set (q := u A * Pk * (b - 1 + nr)) in *.
+  assert (q0 : 0 <= q) by (unfold q; repeat apply Rmult_le_pos; lra).
+  assert (q1 : q <= u A * ((1 + u A) * Pk) * (b + 0 - 1 + nr)).
+  { unfold q. replace (b + 0 - 1 + nr) with (b - 1 + nr) by lra. apply Rmult_le_compat_r; [lra|].
+    apply Rmult_le_compat_l; auto. apply le_times; lra. }
+  set (q' := u A * ((1 + u A) * Pk) * (b + 0 - 1 + nr)) in *. clearbody q q'.
+  assert (M0 : M1 + M2 <= (1 + u A) * (M1 + M2)) by (apply le_times; lra).
+  assert ((w0 - 1 + q) * S1' <= (w0 - 1 + q') * S1') by (apply Rmult_le_compat_r; lra).
+  assert ((w0 - 1) * S2' <= (w0 - 1 + q') * S2') by (apply Rmult_le_compat_r; lra).
+  assert (2 * Pk - w0 <= 2 * ((1 + u A) * Pk) - w0) by (assert (Pk <= (1 + u A) * Pk) by (apply le_times; lra); lra).
+  assert ((2 * Pk - w0) * (s1' + S2') <= (2 * ((1 + u A) * Pk) - w0) * (s1' + S2')) by (apply Rmult_le_compat_r; lra).
+  lra.
+Qed.
+
+Lemma refined_add_big ts1 ts2 m y1 y2 y k r c1 c2 :
+  1 <= bigs ts1 -> 1 <= bigs ts2 -> channel v w0 lam0 ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 ->
+  refined ts1 m y1 k r c1 -> refined ts2 m y2 k r c2 -> adds y1 y2 y ->
+  refined (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
+Proof.
+  destruct OK. intros B1 B2 C1 C2 H1 H2 [N _]. unfold near in N.
+  assert (Y1 := channel_size _ _ _ _ _ _ C1). assert (Y2 := channel_size _ _ _ _ _ _ C2).
+  assert (LA := lost_add ts1 ts2 k r c1 c2). assert (L1 := lost_pos ts1 k r c1). assert (L2 := lost_pos ts2 k r c2).
+  clear C1 C2. unfold refined in *. rewrite P_S.
+  unfold bigs, size_sum, small_sum, exact_sum in *. rewrite !Sum_app. fold (bigs ts1) (bigs ts2) in *.
+  fold (size_sum m ts1) (size_sum m ts2) (small_sum m ts1) (small_sum m ts2) (exact_sum m ts1) (exact_sum m ts2) in *.
+  assert (P0 := P_ge k). assert (Ir := pos_INR r).
+  assert (S1 := size_pos m ts1). assert (S2 := size_pos m ts2). assert (s1 := small_pos m ts1).
+  assert (s2 := small_pos m ts2).
+  set (Pk := P k) in *. set (S1' := size_sum m ts1) in *. set (S2' := size_sum m ts2) in *.
+  set (s1' := small_sum m ts1) in *.
+  set (s2' := small_sum m ts2) in *.
+  set (b1 := bigs ts1) in *. set (b2 := bigs ts2) in *. set (X1 := exact_sum m ts1) in *.
+  set (X2 := exact_sum m ts2) in *.
+  set (nr := INR r) in *. set (M1 := lost v w0 lam0 ts1 k r c1) in *. set (M2 := lost v w0 lam0 ts2 k r c2) in *.
+  set (M3 := lost v w0 lam0 (ts1 ++ ts2) (S k) r (S (c1 + c2))) in *.
+  clearbody Pk S1' S2' s1' s2' b1 b2 X1 X2 nr M1 M2 M3.
+  replace (y - (X1 + X2)) with ((y - (y1 + y2)) + ((y1 - X1) + (y2 - X2))) by lra.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (T1 : Rabs (y1 - X1 + (y2 - X2)) <= Rabs (y1 - X1) + Rabs (y2 - X2)) by apply Rabs_triang.
+  assert (T2 : Rabs (y1 + y2) <= Pk * (S1' + S2') + (M1 + M2)).
+  { eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  assert (T3 : u A * Rabs (y1 + y2) <= u A * (Pk * (S1' + S2') + (M1 + M2))) by (apply Rmult_le_compat_l; auto).
+  set (h := u A * Pk) in *. assert (h0 : 0 <= h) by (unfold h; apply Rmult_le_pos; lra).
+  assert (h1 : h <= u A * ((1 + u A) * Pk)) by (unfold h; apply Rmult_le_compat_l; auto; apply le_times; lra).
+  set (h' := u A * ((1 + u A) * Pk)) in *.
+  assert (c1' : h * (b1 - 1 + nr) + h <= h' * (b1 + b2 - 1 + nr)).
+  { replace (h * (b1 - 1 + nr) + h) with (h * (b1 + nr)) by ring. apply Rmult_le_compat; lra. }
+  assert (c2' : h * (b2 - 1 + nr) + h <= h' * (b1 + b2 - 1 + nr)).
+  { replace (h * (b2 - 1 + nr) + h) with (h * (b2 + nr)) by ring. apply Rmult_le_compat; lra. }
+  set (q := h' * (b1 + b2 - 1 + nr)) in *.
+  assert (D1 : (w0 - 1 + h * (b1 - 1 + nr)) * S1' + h * S1' <= (w0 - 1 + q) * S1').
+  { rewrite <- Rmult_plus_distr_r. apply Rmult_le_compat_r; lra. }
+  assert (D2 : (w0 - 1 + h * (b2 - 1 + nr)) * S2' + h * S2' <= (w0 - 1 + q) * S2').
+  { rewrite <- Rmult_plus_distr_r. apply Rmult_le_compat_r; lra. }
+  assert (2 * Pk - w0 <= 2 * ((1 + u A) * Pk) - w0) by (assert (Pk <= (1 + u A) * Pk) by (apply le_times; lra); lra).
+  assert ((2 * Pk - w0) * (s1' + s2') <= (2 * ((1 + u A) * Pk) - w0) * (s1' + s2')) by (apply Rmult_le_compat_r; lra).
+  assert (u A * (Pk * (S1' + S2')) = h * S1' + h * S2') by (unfold h; ring).
+  assert (0 <= u A * (M1 + M2)) by (apply Rmult_le_pos; lra).
+  clearbody h h' q. lra.
+Qed.
+
+Lemma adds_comm x y z : adds x y z -> adds y x z.
+Proof. unfold adds. rewrite (Rplus_comm y x), (Rmin_comm (Rabs y)). auto. Qed.
+Lemma refined_perm ts ts' m y k r c : Permutation ts ts' -> refined ts m y k r c -> refined ts' m y k r c.
+Proof.
+  intros Hp. unfold refined, lost, bigs, size_sum, small_sum, exact_sum.
+  rewrite !(fun f => Sum_perm f _ _ Hp). auto.
+Qed.
+
+Lemma rescaled_bigs z ts : bigs (rescaled z ts) = bigs ts.
+Proof. unfold bigs, rescaled. rewrite Sum_map. reflexivity. Qed.
+
+Lemma refined_rescale ts m m' z mu y y' k r c : m <= m' -> Rabs z <= thE A * (m' - m) + xr A + eps1 ->
+  Rabs mu <= lame A -> Forall (known m r) ts -> channel v w0 lam0 ts m y k r c -> 1 <= bigs ts ->
+  refined ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
+  refined (rescaled z ts) m' y' (S k) (S r) (S c).
+Proof.
+  destruct OK. intros Hm Hz Hmu F C B H N. assert (Lr := lost_rescale ts m z k r c F).
+  assert (Y := channel_size _ _ _ _ _ _ C).
+  unfold refined in *. unfold channel in C. fold (exact_sum m ts) (size_sum m ts) in C. fold (P k) in C.
+  rewrite rescaled_bigs, P_S, S_INR.
+  assert (Ex : exact_sum m' (rescaled z ts) = exp (m - m' + z) * exact_sum m ts) by apply rescaled_sum.
+  assert (Ez : size_sum m' (rescaled z ts) = exp (m - m' + z) * size_sum m ts) by apply (rescaled_sum (fun j => Rabs
+    (v j))).
+  assert (Es : small_sum m' (rescaled z ts) = exp (m - m' + z) * small_sum m ts).
+  { unfold small_sum, rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros t _.
+    rewrite (rescaled_weight m). simpl. destruct (big (fst t)); ring. }
+  rewrite Ex, Ez, Es. clear Ex Ez Es.
+  assert (A1 : Rabs (exact_sum m ts) <= size_sum m ts) by apply size_le.
+  assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
+  { apply exp_mono. apply Rabs_bounds in Hz.
+  assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (Rp := exp_pos (m - m' + z)). assert (Gd : g = exp (xr A + eps1) + lame A) by reflexivity.
+  set (rho := exp (m - m' + z)) in *.
+  assert (P0 := P_ge k). assert (Ir := pos_INR r). assert (S1 := size_pos m ts). assert (s1 := small_pos m ts).
+  assert (L1 := lost_pos ts k r c).
+  set (Pk := P k) in *. set (S' := size_sum m ts) in *. set (s' := small_sum m ts) in *. set (b := bigs ts) in *.
+  set (y0 := exact_sum m ts) in *. set (nr := INR r) in *. set (M := lost v w0 lam0 ts k r c) in *.
+  set (M3 := lost v w0 lam0 (rescaled z ts) (S k) (S r) (S c)) in *. set (gg := g) in *.
+  set (G0 := exp (xr A + eps1)) in *.
+  clearbody Pk S' s' b y0 nr M M3 rho gg G0.
+  set (lin := (w0 - 1 + u A * Pk * (b - 1 + nr)) * S' + (2 * Pk - w0) * s') in *.
+  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * lin + 2 * (gg * M) + lame A * (Pk * S')).
+  { replace ((rho + mu) * y - rho * y0) with (rho * (y - y0) + mu * y) by ring.
+    eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult, (Rabs_pos_eq rho) by lra.
+    assert (rho * Rabs (y - y0) <= rho * (lin + 2 * M)) by (apply Rmult_le_compat_l; lra).
+    assert (Rabs mu * Rabs y <= lame A * (Pk * S' + M)) by (apply Rmult_le_compat; auto using Rabs_pos).
+    assert (rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto).
+    assert (0 <= lame A * M) by (apply Rmult_le_pos; auto).
+    rewrite Gd. lra. }
+  assert (Z : Rabs ((rho + mu) * y) <= rho * (Pk * S') + gg * M + lame A * (Pk * S')).
+  { rewrite Rabs_mult. assert (B1 : Rabs (rho + mu) <= rho + lame A).
+    { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. lra. }
+    assert (Rabs (rho + mu) * Rabs y <= (rho + lame A) * (Pk * S' + M)) by (apply Rmult_le_compat; auto using Rabs_pos).
+    assert (rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto). rewrite Gd. lra. }
+  unfold near in N.
+  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (Pk * S') + gg * M + lame A * (Pk * S'))) by (apply
+    Rmult_le_compat_l; auto).
+  replace (y' - rho * y0) with ((y' - (rho + mu) * y) + ((rho + mu) * y - rho * y0)) by ring.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (PS : 0 <= lame A * (Pk * S')) by (repeat apply Rmult_le_pos; lra).
+  assert (gM : 0 <= gg * M) by (rewrite Gd; assert (0 < G0) by lra; apply Rmult_le_pos; lra).
+  set (a := u A * Pk) in *. assert (a0 : 0 <= a) by (unfold a; apply Rmult_le_pos; lra).
+  assert (PkS : Pk <= (1 + u A) * Pk) by (fold a in a0; unfold a in a0; lra).
+  assert (a1 : a <= u A * ((1 + u A) * Pk)) by (unfold a; apply Rmult_le_compat_l; auto).
+  set (a' := u A * ((1 + u A) * Pk)) in *.
+  assert (c1 : a * (b - 1 + nr) + a <= a' * (b - 1 + (nr + 1))).
+  { replace (a * (b - 1 + nr) + a) with (a * (b - 1 + (nr + 1))) by ring. apply Rmult_le_compat_r; lra. }
+  assert (rS : 0 <= rho * S') by (apply Rmult_le_pos; lra). assert (rs : 0 <= rho * s') by (apply Rmult_le_pos; lra).
+  assert (D1 : (w0 - 1 + (a * (b - 1 + nr) + a)) * (rho * S') <= (w0 - 1 + a' * (b - 1 + (nr + 1))) * (rho * S'))
+    by (apply Rmult_le_compat_r; lra).
+  assert (D2 : (2 * Pk - w0) * (rho * s') <= (2 * ((1 + u A) * Pk) - w0) * (rho * s')) by (apply Rmult_le_compat_r;
+    [auto | lra]).
+  assert (D3 : u A * (rho * (Pk * S')) + rho * lin = (w0 - 1 + (a * (b - 1 + nr) + a)) * (rho * S') + (2 * Pk - w0) *
+    (rho * s'))
+    by (unfold lin, a; ring).
+  assert (D4 : u A * (gg * M) <= u A * (2 * (gg * M))) by (apply Rmult_le_compat_l; lra).
+  assert (D5 : 0 <= u A * (lame A * (Pk * S'))) by (apply Rmult_le_pos; auto).
+  set (q := a' * (b - 1 + (nr + 1))) in *. clearbody q a' lin. lra.
+Qed.
+
+Theorem sums_refined ts m y k r c : sums ts m y k r c -> bigs ts = 0 \/ refined ts m y k r c.
+Proof.
+  assert (L0 := lam0_pos).
+  induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 N
+                 | ts m y k r c m' z p y' H IH Hm Hz Hp N].
+  - destruct (bigs_cases [(j, e - (sh j - m) + split e p)]) as [B|B]; [left; auto|right].
+    destruct (sums_spec _ _ _ _ _ _ (sums_key j m e p y HT He Hp Hy)) as [_ C]. unfold channel in C. unfold refined.
+    fold (exact_sum m [(j, e - (sh j - m) + split e p)]) (size_sum m [(j, e - (sh j - m) + split e p)]) in C.
+    set (ts := [(j, e - (sh j - m) + split e p)]) in *. destruct OK. assert (P0 := P_ge 0). simpl (INR 0).
+    assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (L1 := lost_pos ts 0 0 1).
+    assert (0 <= u A * P 0 * (bigs ts - 1 + 0) * size_sum m ts) by (repeat apply Rmult_le_pos; lra).
+    assert (0 <= (2 * P 0 - w0) * small_sum m ts) by (apply Rmult_le_pos; lra). simpl in C. lra.
+  - destruct (sums_spec _ _ _ _ _ _ H1) as [F1 C1]. destruct (sums_spec _ _ _ _ _ _ H2) as [F2 C2].
+    assert (Ek1 := Nat.le_max_l k1 k2). assert (Ek2 := Nat.le_max_r k1 k2).
+    assert (Er1 := Nat.le_max_l r1 r2). assert (Er2 := Nat.le_max_r r1 r2).
+    set (k := Nat.max k1 k2) in *. set (r := Nat.max r1 r2) in *.
+    apply (channel_mono _ _ _ _ _ _ k1 r1 c1 k r c1) in C1; auto.
+    apply (channel_mono _ _ _ _ _ _ k2 r2 c2 k r c2) in C2; auto.
+    assert (EB : bigs (ts1 ++ ts2) = bigs ts1 + bigs ts2) by (unfold bigs; apply Sum_app).
+    destruct (bigs_cases ts1) as [B1|B1]; destruct (bigs_cases ts2) as [B2|B2].
+    + left. lra.
+    + right. destruct IH2 as [Z|R2]; [lra|]. apply (refined_perm (ts2 ++ ts1)); [apply Permutation_app_comm|].
+      replace (S (c1 + c2)) with (S (c2 + c1)) by lia.
+      apply (refined_add_small ts2 ts1 m y2 y1); auto; [|apply adds_comm; auto].
+      apply (refined_mono _ _ _ k2 r2 c2); auto.
+    + right. destruct IH1 as [Z|R1]; [lra|]. apply (refined_add_small ts1 ts2 m y1 y2); auto.
+    apply (refined_mono _ _ _ k1 r1 c1); auto.
+    + right. destruct IH1 as [Z|R1]; [lra|]. destruct IH2 as [Z|R2]; [lra|].
+      apply (refined_add_big ts1 ts2 m y1 y2); auto;
+        [apply (refined_mono _ _ _ k1 r1 c1) | apply (refined_mono _ _ _ k2 r2 c2)]; auto.
+  - rewrite rescaled_bigs. destruct IH as [B|R1]; [left; auto|].
+    destruct (bigs_cases ts) as [B|B]; [left; auto|right].
+    destruct (sums_spec _ _ _ _ _ _ H) as [F C].
+    assert (Ep : p = exp (m - m' + z) + (p - exp (m - m' + z))) by lra. rewrite Ep in N.
+    apply (refined_rescale ts m m' z (p - exp (m - m' + z)) y); auto.
+Qed.
+
+Definition refined_error k r (b X Xs : R) := (w0 - 1 + u A * P k * (Rmax 0 (b - 1) + INR r)) * X + (2 * P k - w0) * Xs.
+Theorem sums_error ts m y k r c : sums ts m y k r c ->
+  Rabs (y - exact_sum m ts) <=
+    Rmin ((P k - 1) * size_sum m ts) (refined_error k r (bigs ts) (size_sum m ts) (small_sum m ts)) + 2 * lost v w0
+      lam0 ts k r c.
+Proof.
+  intros H. destruct OK. destruct (sums_spec _ _ _ _ _ _ H) as [_ C]. unfold channel in C.
+  fold (exact_sum m ts) (size_sum m ts) (P k) in C. assert (L := lost_pos ts k r c). assert (P0 := P_ge k).
+  assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (Ir := pos_INR r).
+  unfold Rmin. destruct (Rle_dec _ _) as [_|_]; [lra|]. unfold refined_error.
+  assert (uP : 0 <= u A * P k) by (apply Rmult_le_pos; lra).
+  assert (b0 := Rmax_l 0 (bigs ts - 1)). assert (b1 := Rmax_r 0 (bigs ts - 1)).
+  destruct (sums_refined _ _ _ _ _ _ H) as [B|R1].
+  - rewrite (none_big ts m B) in *.
+    assert (0 <= u A * P k * (Rmax 0 (bigs ts - 1) + INR r) * size_sum m ts)
+      by (apply Rmult_le_pos; [apply Rmult_le_pos; [auto | lra] | auto]).
+    assert (0 <= (P k - w0) * size_sum m ts) by (apply Rmult_le_pos; lra).
+    assert (0 <= P k * size_sum m ts) by (apply Rmult_le_pos; lra). lra.
+  - unfold refined in R1.
+    assert (u A * P k * (bigs ts - 1 + INR r) * size_sum m ts <= u A * P k * (Rmax 0 (bigs ts - 1) + INR r) * size_sum
+      m ts).
+    { apply Rmult_le_compat_r; auto. apply Rmult_le_compat_l; lra. } lra.
+Qed.
+End Refined.
+
+(** Weights are positive: their sum is at least (1-u)^k of itself, which is a little more than 1 - ((1+u)^k - 1). *)
+Lemma sums_lower ts m y k r c : u A <= 1 -> 0 <= 2 - w0 -> (forall j, v j = 1) -> sums ts m y k r c ->
+  (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts - lost v w0 lam0 ts k r c <= y.
+Proof.
+  intros U1 W2 V1. assert (L0 := lam0_pos).
+  assert (Size : forall m ts, size_sum m ts = Sum (weight m) ts).
+  { intros. unfold size_sum. apply Sum_ext. intros. rewrite V1, Rabs_R1. ring. }
+  assert (Wp : forall m ts, 0 <= Sum (weight m) ts) by (intros; apply Sum_nonneg; intros; left; apply weight_pos).
+  assert (Qp : forall k, 0 <= (1 - u A) ^ k) by (intros; apply pow_le; destruct OK; lra).
+  assert (Qm : forall k k', (k <= k')%nat -> (1 - u A) ^ k' <= (1 - u A) ^ k).
+  { intros k1 k2 H. destruct OK. replace ((1 - u A) ^ k2) with ((1 - u A) ^ k1 * (1 - u A) ^ (k2 - k1)) by (rewrite <-
+    pow_add; f_equal; lia).
+    assert (Le1 : (1 - u A) ^ (k2 - k1) <= 1 ^ (k2 - k1)) by (apply pow_incr; lra). rewrite pow1 in Le1.
+    assert (Q2 := Qp k1). assert ((1 - u A) ^ k1 * (1 - u A) ^ (k2 - k1) <= (1 - u A) ^ k1 * 1) by (apply
+      Rmult_le_compat_l; auto). lra. }
+  assert (Near : forall x z L M, 0 <= L -> 0 <= M -> near (u A) (lam A) x z -> L - M <= x ->
+    (1 - u A) * L - (1 + u A) * M - lam A <= z).
+  { intros x z L M HL HM N Hx. unfold near in N. apply Rabs_bounds in N. destruct OK.
+    assert (0 <= u A * L) by (apply Rmult_le_pos; auto). assert (0 <= u A * M) by (apply Rmult_le_pos; auto).
+    destruct (Rle_dec 0 x).
+    - rewrite (Rabs_pos_eq x) in N by auto.
+    assert ((1 - u A) * (L - M) <= (1 - u A) * x) by (apply Rmult_le_compat_l; lra). lra.
+    - rewrite (Rabs_left x) in N by lra.
+    assert ((1 + u A) * (L - M) <= (1 + u A) * x) by (apply Rmult_le_compat_l; lra). lra. }
+  induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 [N _]
+                 | ts m y k r c m' z p y' H IH Hm Hz Hp N].
+  - destruct (split_spec e p Hp) as [S1 _]. destruct OK. unfold lost, weight, lam0. simpl.
+    replace (sh j - m + (e - (sh j - m) + split e p)) with (e + split e p) by lra. rewrite V1 in *.
+    rewrite Rabs_R1 in *.
+    apply Rabs_bounds in S1. apply Rabs_bounds in Hy. assert (Ep := exp_pos (e + split e p)).
+    set (q := exp (e + split e p)) in *.
+    assert (Rabs p <= q + lame A) by (apply Rabs_le_iff; lra).
+    assert ((w0 - 1) * Rabs p <= (w0 - 1) * (q + lame A)) by (apply Rmult_le_compat_l; lra). lra.
+  - set (k := Nat.max k1 k2) in *. set (r := Nat.max r1 r2) in *.
+    assert (M1 := lost_mono v w0 lam0 ts1 k1 r1 c1 k r c1 ltac:(lra) L0 (Nat.le_max_l _ _) (Nat.le_max_l _ _) (le_n _)).
+    assert (M2 := lost_mono v w0 lam0 ts2 k2 r2 c2 k r c2 ltac:(lra) L0 (Nat.le_max_r _ _) (Nat.le_max_r _ _) (le_n _)).
+    assert (La := lost_add ts1 ts2 k r c1 c2). rewrite Sum_app. simpl pow.
+    assert (Q1 := Qm k1 k (Nat.le_max_l _ _)). assert (Q2 := Qm k2 k (Nat.le_max_r _ _)).
+    assert (I1 : (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts1 <= (2 - w0) * (1 - u A) ^ k1 * Sum (weight m) ts1)
+      by (apply Rmult_le_compat_r; auto; apply Rmult_le_compat_l; auto).
+    assert (I2 : (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts2 <= (2 - w0) * (1 - u A) ^ k2 * Sum (weight m) ts2)
+      by (apply Rmult_le_compat_r; auto; apply Rmult_le_compat_l; auto).
+    assert (Q := Near (y1 + y2) y ((2 - w0) * (1 - u A) ^ k * (Sum (weight m) ts1 + Sum (weight m) ts2))
+      (lost v w0 lam0 ts1 k r c1 + lost v w0 lam0 ts2 k r c2)).
+    assert (0 <= (2 - w0) * (1 - u A) ^ k * (Sum (weight m) ts1 + Sum (weight m) ts2)).
+    { apply Rmult_le_pos; [apply Rmult_le_pos; auto|]. assert (P1 := Wp m ts1). assert (P2 := Wp m ts2). lra. }
+    specialize (Q H). assert (M0a := lost_pos ts1 k r c1). assert (M0b := lost_pos ts2 k r c2).
+    specialize (Q ltac:(lra) N ltac:(lra)). lra.
+  - destruct (sums_spec _ _ _ _ _ _ H) as [F C]. assert (Y := channel_size _ _ _ _ _ _ C). rewrite Size in Y.
+    set (mu := p - exp (m - m' + z)) in *. assert (Ep : p = exp (m - m' + z) + mu) by (unfold mu; lra).
+    assert (Lr := lost_rescale ts m z k r c F). rewrite Size in Lr.
+    assert (ES : Sum (weight m') (rescaled z ts) = exp (m - m' + z) * Sum (weight m) ts).
+    { unfold rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros. apply rescaled_weight. }
+    rewrite ES. simpl pow. destruct OK.
+    assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
+    { apply exp_mono. apply Rabs_bounds in Hz.
+    assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
+    assert (Rp := exp_pos (m - m' + z)). assert (Gd : g = exp (xr A + eps1) + lame A) by reflexivity.
+    set (rho := exp (m - m' + z)) in *. set (G0 := exp (xr A + eps1)) in *. set (M := lost v w0 lam0 ts k r c) in *.
+    assert (M0 : 0 <= M) by apply lost_pos. set (L := (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts) in *.
+    assert (HL : 0 <= L) by (apply Rmult_le_pos; auto; apply Rmult_le_pos; auto).
+    assert (Q := Near (p * y) y' (rho * L) (g * M + lame A * (P k * Sum (weight m) ts)) ltac:(apply Rmult_le_pos; lra)).
+    assert (HMM : 0 <= g * M + lame A * (P k * Sum (weight m) ts)).
+    { assert (G1 := g_ge1). assert (P0 := P_ge k). assert (Wm := Wp m ts).
+    apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. apply Rmult_le_pos; lra. }
+    specialize (Q HMM N).
+    assert (B1 : rho * (L - M) <= rho * y) by (apply Rmult_le_compat_l; lra).
+    assert (B2 : Rabs (mu * y) <= lame A * (P k * Sum (weight m) ts + M)) by (rewrite Rabs_mult;
+      apply Rmult_le_compat; auto using Rabs_pos).
+    apply Rabs_bounds in B2. assert (B3 : rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto).
+    assert (Q' : rho * L - (g * M + lame A * (P k * Sum (weight m) ts)) <= p * y) by (rewrite Ep, Gd; lra).
+    specialize (Q Q'). replace ((2 - w0) * ((1 - u A) * (1 - u A) ^ k) * (rho * Sum (weight m) ts)) with ((1 - u A) *
+      (rho * L)) by (unfold L; ring).
+    lra.
+Qed.
+End Channel.
+End Merge.
