@@ -478,6 +478,22 @@ double GroupPass::mean_error(std::int64_t j) const {
   return most_weight_[e] * ((grown_[e] + w_here) * f + of_f) + lost_weight;
 }
 
+double GroupPass::of_mean_key(std::int64_t c) const {
+  const double mean = std::fabs(mean_key_[static_cast<std::size_t>(c)]), smallest = 0x1p-1074;
+  const double lost = static_cast<double>(keys_) * smallest;
+  if (mean > 0x1p-960) return errors_.of_delta * (mean + lost);
+  // A gradient of the order of 1e20 makes D's error larger than all that products of weights and keys lose below the
+  // smallest double; multiplied first, it loses nothing.
+  double sum = 0;
+  for (std::int64_t j = 0; j < keys_; ++j) {
+    const auto e = static_cast<std::size_t>(j);
+    const double f = row_.keys.capped ? slope_[e] + of_slope_here_[e] : 1;
+    sum += errors_.of_delta * (most_weight_[e] * f) *
+           std::fabs(head_.k[static_cast<std::size_t>(row_.key_at(j) * head_.dk + c)]);
+  }
+  return sum * (1 + (static_cast<double>(keys_) + 4) * unit) + lost;
+}
+
 void GroupPass::add_to_query(std::int64_t slot) {
   const InnerLoops& loops = inner_loops();
   const std::int64_t dk = head_.dk;
@@ -503,8 +519,7 @@ void GroupPass::add_to_query(std::int64_t slot) {
   for (std::int64_t j = 0; j < keys_; ++j) scores += errors_.scores[static_cast<std::size_t>(j)];
   for (std::int64_t c = 0; c < dk; ++c) {
     of_here[c] = here.of(sums.error[c], count * head_.most_k) + errors_here_.constant;
-    sums.error[c] += errors_.common * (std::fabs(sums.value[c]) + of_here[c]) +
-                     errors_.of_delta * std::fabs(mean_key_[static_cast<std::size_t>(c)]);
+    sums.error[c] += errors_.common * (std::fabs(sums.value[c]) + of_here[c]) + of_mean_key(c);
     // Sums that may overflow leave nothing to judge.
     if (!(scores * head_.most_k * (1 + w) * std::max(1.0, kernel_.tau) <= kernel_.H_a)) sums.error[c] = infinity;
   }
@@ -707,7 +722,7 @@ void GroupPass::alarm_row(std::int64_t slot, const double* out) {
   const double added = pw(kernel_.u_a, static_cast<double>(keys_) + 1), lifted = 1 + errors_.common;
   for (std::int64_t c = 0; c < dk; ++c) {
     random_sum_.clear();
-    double mean = std::fabs(mean_key_[static_cast<std::size_t>(c)]);
+    double mean = errors_.of_delta > 0 ? of_mean_key(c) / errors_.of_delta : 0;
     for (std::int64_t j = 0; j < keys_; ++j) {
       const auto e = static_cast<std::size_t>(j);
       const double k = head_.k[static_cast<std::size_t>(row_.key_at(j) * dk + c)], size = std::fabs(k);

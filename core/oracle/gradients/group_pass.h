@@ -115,6 +115,8 @@ class GroupPass {
   void add_to_query(std::int64_t slot);
   /// Per key of row_, what its weight errs by here as part of the mean key.
   [[nodiscard]] double mean_error(std::int64_t j) const;
+  /// What D's error makes of the mean key in column c of a query's gradient, from above.
+  [[nodiscard]] double of_mean_key(std::int64_t c) const;
   void add_to_keys();
   void count_equal_rows(const GradientTask& task, const Sequence& s);
   void alarm_row(std::int64_t slot, const double* out);

@@ -281,6 +281,33 @@ TEST(GradientEnclosures, TakeThePrecisionThatTheyNeed) {
   EXPECT_LE(width(second), 0x1p-52);
 }
 
+// q is 0 in the second column, so that what is allowed there is in proportion to k, far below the smallest normal
+// number too: a weight times k is 0 in double then, and the error of D that it is multiplied by 1e10.
+TEST(GradientBounds, AreInProportionToKeysThatAreSubnormal) {
+  const double g = 0x1p77;
+  const auto bound_of = [&](double k) {
+    Case c;
+    c.scale = 0.0625;
+    c[Slot::q] = Tensor(DType::f64, {1, 1, 1, 2}, std::vector<double>{-15, 0});
+    c[Slot::k] = Tensor(DType::f64, {1, 1, 2, 2}, std::vector<double>{0, k, -16, 0});
+    c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 1}, std::vector<double>{1, 1});
+    c[Slot::d_out] = Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{g});
+    validate(c);
+    const BackwardInputs given{c[Slot::d_out],
+                               {},
+                               Tensor(DType::f64, {1, 1, 1, 1}, std::vector<double>{1}),
+                               Tensor(DType::f64, {1, 1, 1}, std::vector<double>{std::log(1 + std::exp(15.0))})};
+    const Arithmetic forward = universal_arithmetic(DType::f64, DType::f64);
+    BackwardArithmetic backward = universal_backward_arithmetic(forward);
+    backward.delta = DeltaFrom::weights, backward.scale_before_rounding = false;
+    return gradient_bounds(c, given, forward, backward)[static_cast<std::size_t>(Gradient::q)].at(1);
+  };
+  const double smallest = 0x1p-1074, large = bound_of(0x1p-73).allowed, small = bound_of(2 * smallest).allowed;
+  EXPECT_GT(std::ldexp(large, -1000), 100 * smallest);
+  EXPECT_GE(small, std::ldexp(large, -1000));
+  EXPECT_LE(small, std::ldexp(large, -1000) + 40 * smallest);
+}
+
 // A row by itself in balls is the row of its group, whatever the problem has.
 TEST(ExactQueryRows, AreThoseOfTheirGroup) {
   std::mt19937_64 random(9);
