@@ -43,7 +43,7 @@ BackwardProfile backward_profile(const Profile& scores, const BackwardArithmetic
     if (forward.stored_capped) p.u_ds = pw(p.u_ds, 4), p.lam_ds *= 4;
   }
   p.exponent = pw(scores.u_e, scores.c_e);
-  p.of_exp = scores.eps_exp / (1 - scores.eps_exp);
+  p.of_exp = scores.eps_exp / (1 - scores.eps_exp) + scores.lam_exponent;
   p.lam_e = scores.lam_e;
   p.th_lse = scores.base2 ? pw(scores.u_e, 2) : 0;
   const double dropped = scores.of.dropout_p;

@@ -79,6 +79,7 @@ struct Profile {
   bool bias_in_sum = false;
   double th_tau = 0, th_l2e = 0;  ///< errors of the constants
   double u_e = 0, c_e = 0;        ///< roundings of the exponent
+  double lam_exponent = 0;        ///< what each exponent may lose where a result on its way underflows
   double c_m = 0;                 ///< residuals of m that do not telescope
   double lazy = 0;                ///< T, nats
   bool fixed_shift = false;       ///< the exponent may be formed without a reference point
@@ -118,6 +119,10 @@ struct Profile {
   std::vector<DType> stored_formats;  ///< formats scores are written to
   bool any_mask_format = false;
   DType mask_format = DType::f32;
+
+  /// Operations on the sums of n keys that are neither products nor additions: two for each new reference; of parts
+  /// that are merged in a tree as many as there are parts, each divided by its sum and rescaled twice.
+  [[nodiscard]] double rescaling_operations(double n) const { return 2 * rescalings + (lse_merge ? 3 * n : 0); }
 };
 
 /// The profile of a kernel that declares `arithmetic`.

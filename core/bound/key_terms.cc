@@ -191,12 +191,13 @@ double weight_roundings(const Profile& p, const RowKeys& row) {
 Denominator denominator_of(const Profile& p, const RowKeys& row, const KeyTerms& terms, double sum_error) {
   Denominator out;
   out.UD = sum_error;
-  double lowest = std::max(1 - sum_error, std::exp(weight_roundings(p, row) * std::log1p(-p.u_a)));
+  double lowest = std::exp(weight_roundings(p, row) * std::log1p(-p.u_a));
+  if (p.p_in_denom) out.UD = join(out.UD, p.u_p), lowest *= 1 - p.u_p;
+  lowest = std::max(1 - out.UD, lowest);
   if (p.lse_merge) {
     out.UD = join(out.UD, std::expm1(terms.merge));
     lowest *= std::exp(-terms.merge);
   }
-  if (p.p_in_denom) out.UD = join(out.UD, p.u_p), lowest *= 1 - p.u_p;
   out.least = lowest - terms.LD;
   return out;
 }
@@ -284,9 +285,14 @@ void set_exponent_constants(KeyPass& x) {
   const RowKeys& row = x.row;
   const double L1 = x.log_count;
   const double thE = pw(p.u_e, p.c_e);
-  const double eps = p.eps_exp * (1 + p.rescalings + (p.lse_merge ? 2 : 0)) / (1 - p.eps_exp);
-  const double lse_on_Q = p.lse_merge ? p.u_lse * (1 + p.u_lse) : 0, lse_on_D = p.lse_merge ? p.u_lse : 0;
-  const double lse_constant = p.lse_merge ? lse_on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + lse_on_D * L1 : 0;
+  const double of_exp = p.eps_exp / (1 - p.eps_exp);
+  const double eps = (of_exp + p.lam_exponent) * (1 + p.rescalings + (p.lse_merge ? 2 : 0));
+  // A log-sum-exp may be above all scores by ln n, and below its own part's maximum by what exp(0) is below 1 (P37).
+  const double lse_on_Q = p.lse_merge ? p.u_lse * (1 + p.u_lse) * (1 + 2 * thE) : 0,
+               lse_on_D = p.lse_merge ? p.u_lse : 0;
+  const double lse_constant =
+      p.lse_merge ? lse_on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + std::max(lse_on_D, thE) * L1 + 2 * thE * of_exp
+                  : 0;
   KeyConstants& c = x.c;
   c.lazy = p.lazy, c.twice_lazy = 2 * p.lazy;
   c.fixed_shift = p.fixed_shift, c.lse_merge = p.lse_merge;
@@ -437,7 +443,8 @@ void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   if (p.lse_merge) out.merge = 2 * p.u_lse * (x.c.Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
   const double factor = underflow_factor(x);
   out.factor = factor;
-  out.LD = factor * (count * out.lam_weight + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0.0));
+  out.LD = factor * (count * out.lam_weight + (count + p.rescaling_operations(count)) * p.lam_a +
+                     (p.p_in_denom ? count * p.lam_p : 0.0));
   const Denominator denominator = denominator_of(p, x.row, out, out.sum_error);
   out.UD = denominator.UD;
   out.denominator = denominator.least;

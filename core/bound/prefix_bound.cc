@@ -141,7 +141,7 @@ PrefixTerms PrefixKeys::terms(const PrefixSums& sums, double reference, const do
   c.of_small = (1 + chain) * (1 + chain);
   c.nearest = p.nearest;
   c.u_p = p.u_p;
-  c.LN = terms.factor * (2 * n + 2 * p.rescalings) * p.lam_a + p.lam_in;
+  c.LN = terms.factor * (2 * n + p.rescaling_operations(n)) * p.lam_a + p.lam_in;
   c.of_denominator = terms.UD + terms.LD;
   c.inverse_denominator = 1 / terms.denominator;
   const Finish finish(p);

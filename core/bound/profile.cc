@@ -165,6 +165,7 @@ void set_exponentials(const Declared& d, Profile& p) {
   const Arithmetic& a = d.a;
   p.u_e = d.u;
   p.c_e = a.base2 ? 3 : 1;
+  p.lam_exponent = p.c_e * (a.flushes_inputs ? 3 : 1) * underflow_of(d.score, d.flushes, false);
   p.c_m = a.folded_exp2 ? (a.split_merge ? 2 : 1) : 0;  // C7
   p.lazy = a.max == MaxPolicy::lazy ? a.lazy_nats : 0;
   p.fixed_shift = a.max == MaxPolicy::none || a.max == MaxPolicy::unstated;

@@ -131,12 +131,11 @@ RowPass::RowPass(const Profile& profile, const RowKeys& of, const KeyTerms& of_k
       n(static_cast<double>(of.n)),
       sums(profile, of.n, of_keys.big),
       finish(profile) {
-  const double R = p.rescalings;
   lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
   range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
   inverse = 1 / terms.denominator;
   underflow_here = (n + 16) * 0x1p-1070;
-  LN = terms.factor * (2 * n + 2 * R) * p.lam_a + p.lam_in + p.lam_drop;
+  LN = terms.factor * (2 * n + p.rescaling_operations(n)) * p.lam_a + p.lam_in + p.lam_drop;
   per_lost = (1 + 0x1p-30) * (1 + finish.Uf) * inverse * terms.factor;
 }
 

@@ -341,5 +341,56 @@ TEST(BoundProofGaps, P28_AWeightBelowTheDoublesMeetsTheLargestValues) {
   expect_needed(c, found, a, written_bound(c, profile_for(c, a), Without::far_exponents));
 }
 
+TEST(BoundProofGaps, P34_TermExponentsLoseWhatUnderflows) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.rescalings = 3;
+  p.lam_exponent = 1e-3;
+  expect_term(two_keys(), p, Without::exponent_underflow);
+}
+
+TEST(BoundProofGaps, P34_OfEveryKindOfExponent) {
+  Arithmetic a = plain(DType::f16);
+  a.score_sums = DType::f16;
+  const Format& format = format_of(DType::f16);
+  const auto lost = [&] { return profile_for(two_keys(), a).lam_exponent; };
+  EXPECT_EQ(lost(), format.min_subnormal / 2);
+  a.flushes_subnormals = true;
+  EXPECT_EQ(lost(), format.min_normal);
+  a.base2 = true;
+  EXPECT_EQ(lost(), 3 * format.min_normal) << "a difference, a product, and log2(e)";
+  a.flushes_inputs = true;
+  EXPECT_EQ(lost(), 9 * format.min_normal) << "two numbers that are read as 0 beside each";
+}
+
+TEST(BoundProofGaps, P35_TermSharesOfRoundedWeightsAreLarger) {
+  // One key of any weight beside many, so that it is the refined sum that counts.
+  std::vector<Numbers> keys(200, Numbers{-30});
+  keys[0] = {0};
+  Numbers v(200, 0);
+  v[0] = 1;
+  const Case c = row_of(DType::f32, {1}, keys, v);
+  Profile p = profile_for(c, plain(DType::f32));
+  p.p_in_denom = true;
+  p.u_p = 0.125, p.u_a = 1e-3, p.rescalings = 20;
+  expect_term(c, p, Without::rounded_shares);
+}
+
+TEST(BoundProofGaps, P36_TermEveryPartOfAMergeIsDividedAndRescaled) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.lse_merge = true;
+  p.lam_a = 1e-3;
+  expect_term(two_keys(), p, Without::merge_operations);
+}
+
+TEST(BoundProofGaps, P37_TermALogSumExpIsFartherThanAMaximum) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.lse_merge = true;
+  p.u_lse = p.eps_log = 0;
+  p.u_e = 1e-3, p.c_e = 3;
+  expect_term(two_keys(), p, Without::distant_reference);
+  p.u_e = 0.01, p.eps_exp = 0.1;
+  expect_term(two_keys(), p, Without::distant_reference);
+}
+
 }  // namespace
 }  // namespace attest::fleet

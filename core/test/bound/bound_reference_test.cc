@@ -55,6 +55,7 @@ Profile profile_from(const json& fields, std::int64_t keys, std::int64_t dk, dou
   p.lazy = number("T");
   p.eps_exp = number("eps_exp");
   p.lam_e = number("lam_e");
+  p.lam_exponent = number("lam_exponent");
   p.rescalings = number("R");
   p.u_p = number("u_p");
   p.lam_p = number("lam_p");

@@ -133,7 +133,11 @@ void Row::exponents() {
   }
   const Real thE = power(p.u_e, p.c_e);
   Mabs = std::max(std::fabs(upper), std::fabs(lower));
-  const Real eps = p.eps_exp * (1 + R + (p.lse_merge ? 2 : 0)) / (1 - static_cast<Real>(p.eps_exp));
+  const Real of_exp = p.eps_exp / (1 - static_cast<Real>(p.eps_exp));
+  const Real eps =
+      (of_exp + (without(Without::exponent_underflow) ? 0 : p.lam_exponent)) * (1 + R + (p.lse_merge ? 2 : 0));
+  const bool near = without(Without::distant_reference);
+  const Real fallen = near ? 0 : 2 * thE, reach = near ? p.u_lse : std::max<Real>(p.u_lse, thE);
   for (std::size_t j = 0; j < n; ++j) {
     Real D = M - (s[j] - a[j] - tm[j]) + 2 * T;
     if (p.fixed_shift) D = std::max(D, std::fabs(s[j]) + ap[j]);
@@ -144,8 +148,8 @@ void Row::exponents() {
     if (without(Without::growing_constants)) own = a[j], centred -= th_tau * th_l2e * std::fabs(g[j] - g_mean);
     E[j] = own + centred + thE * D + p.c_m * p.u_e * (1 + thE) * Q + eps;
     if (p.lse_merge)
-      E[j] +=
-          p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (Q + L1) + p.eps_log * L1 * (1 + p.u_lse) + p.u_lse * (D + L1);
+      E[j] += p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (1 + fallen) * (Q + L1) + p.eps_log * L1 * (1 + p.u_lse) +
+              p.u_lse * D + reach * L1 + fallen * of_exp;
     lowest[j] = la[j] - E[j];
   }
 }
@@ -197,18 +201,22 @@ Real Row::bound() const {
         sums, (1 + chain) * ((1 + 2 * R + p.extra + (p.norm_first ? p.c_div : 0)) * u_a * A + (1 + chain) * small));
     UD = std::min(UD, (1 + chain) * ((2 * R + p.extra) * u_a + (1 + chain) * denominators));
   }
-  Real least = std::max(1 - UD, std::exp(cD * std::log1p(-u_a)));
+  Real least = std::exp(cD * std::log1p(-u_a));
+  const Real of_sum = UD;
+  if (p.p_in_denom) UD = joined(UD, p.u_p), least *= 1 - p.u_p;
+  least = std::max(p.p_in_denom && without(Without::rounded_shares) ? (1 - of_sum) * (1 - p.u_p) : 1 - UD, least);
   if (p.lse_merge) {
     const Real merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 +
                        (without(Without::second_merge_error) ? 1 : 2) * static_cast<Real>(p.eps_exp);
     UD = joined(UD, std::expm1(merge));
     least *= std::exp(-merge);
   }
-  if (p.p_in_denom) UD = joined(UD, p.u_p), least *= 1 - p.u_p;
   Real factor = p.stored && !without(Without::stored_maximum) ? 2 * std::exp(2 * most_a) : 2;
   if (p.fixed_shift) factor *= std::exp(std::max<Real>(0, -lower));
-  const Real LD = factor * (count * lam_e + (count + 2 * R) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0));
-  const Real LN = factor * (lost + (2 * count + 2 * R) * p.lam_a) + (without(Without::flushed_inputs) ? 0 : p.lam_in);
+  const Real rescaled = 2 * R + (p.lse_merge && !without(Without::merge_operations) ? 3 * count : 0);
+  const Real LD = factor * (count * lam_e + (count + rescaled) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0));
+  const Real LN =
+      factor * (lost + (2 * count + rescaled) * p.lam_a) + (without(Without::flushed_inputs) ? 0 : p.lam_in);
   const Real N = p.u_p * A + (1 + p.u_p) * sums, Uf = joined(power(u_a, p.c_div), p.u_o);
   const Real pre = S + (N + LN + (std::fabs(o) + S) * (UD + LD)) / (least - LD);
   return (1 + 0x1p-30L) * ((1 + Uf) * pre + Uf * std::fabs(o) + (1 + Uf) * (p.c_div * p.lam_a + p.lam_o));

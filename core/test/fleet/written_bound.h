@@ -26,6 +26,10 @@ enum class Without {
   clamped_exp,          ///< C21: an underflow costs at most 2 pp, whatever exp does
   flushed_inputs,       ///< C26: no lam_in beside the sums
   far_exponents,        ///< C28: exp(la + E) as a double has it
+  exponent_underflow,   ///< C34: no exponent loses anything below the smallest normal number
+  rounded_shares,       ///< C35: (1 - u_p)(1 - UD) in the denominator
+  merge_operations,     ///< C36: two operations for each reference, however many parts are merged
+  distant_reference,    ///< C37: no log-sum-exp is above all scores, or below the maximum of its part
 };
 
 /// B of the only output element of a case with one query, one head and dv = 1; no mask hides a key. `exact_scores`:

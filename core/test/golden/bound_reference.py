@@ -83,7 +83,8 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
     for j in range(n):
         D = Mplus - (s[j] - a_[j] - tm[j]) + 2 * T
         Q = max(abs(s[j]) + ap[j], Mabs) + T
-        E.append(a_[j] * (1 + th_l2e) + tm[j] + thE * D + c_m * P["u_e"] * (1 + thE) * Q + eps * (1 + R) / (1 - eps))
+        E.append(a_[j] * (1 + th_l2e) + tm[j] + thE * D + c_m * P["u_e"] * (1 + thE) * Q 
+                 + (eps / (1 - eps) + P["lam_exponent"]) * (1 + R))
     mz = max(la[j] - E[j] for j in range(n))
     z = mz + log(sum(exp(la[j] - E[j] - mz) for j in range(n)))
     pp = [exp(min(mpf(0), la[j] + E[j] - z)) for j in range(n)]
@@ -96,12 +97,12 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
         UD = min(UD, (1 + g_) * (2 * R * u_a + (1 + g_) * sum(min(u_a, pj) for pj in pp)))
     LDterm = lam_e * (2 + R * exp(T + c_m / 2))  # 1.7.3
     LD = 2 * (n * LDterm + (n + 2 * R) * lam_a)
-    low = max(1 - UD, (1 - u_a) ** cD)  # 1.7.24: what the sum of weights cannot fall below
+    low = (1 - u_a) ** cD  # 1.7.24: what the sum of weights cannot fall below
     if P["p_in_denom"]:
         UD = oplus(UD, P["u_p"])
         low *= 1 - P["u_p"]
         LD += 2 * n * P["lam_p"]
-    low -= LD
+    low = max(1 - UD, low) - LD
     Uf = oplus(pw(u_a, c_div), P["u_o"])
     out = []
     for c in range(dv):
@@ -129,7 +130,7 @@ U32, L32 = 2.0 ** -24, 2.0 ** -150
 BASE = dict(dot_extra=0, u_s=U32, u_qpre=0.0, prescaled=False, lam_q=0.0, u_sc=U32, c_sc=1, c_end=0, u_b=U32, c_b=1,
             u_store=0.0, lam_store=0.0, u_x=0.0, lam_x=0.0, th_tau=U32, th_l2e=0.0, u_e=U32, c_e=1, c_m=0, T=0.0,
             eps_exp=2.0 ** -23, R=0, u_p=0.0, lam_p=0.0, p_in_denom=False, u_a=U32, rn=True, norm_first=0, c_div=1,
-            u_o=0.0, lam_o=0.0, lam_s=L32, lam_e=L32, lam_a=L32)
+            u_o=0.0, lam_o=0.0, lam_s=L32, lam_e=L32, lam_a=L32, lam_exponent=L32)
 PROFILES = {
     "f32 two-pass": {},
     "f32 normalised first": dict(norm_first=1, c_div=2),
@@ -144,7 +145,7 @@ PROFILES = {
                                  u_o=2.0 ** -8, lam_o=2.0 ** -134),
     "f16 everywhere": dict(u_s=2.0 ** -11, u_sc=2.0 ** -11, u_b=2.0 ** -11, u_e=2.0 ** -11, u_a=2.0 ** -11,
                            u_p=2.0 ** -11, th_tau=2.0 ** -11, eps_exp=2.0 ** -10, lam_s=2.0 ** -25, lam_e=2.0 ** -25,
-                           lam_a=2.0 ** -25, lam_p=2.0 ** -25, u_o=0.0, lam_o=0.0),
+                           lam_a=2.0 ** -25, lam_exponent=2.0 ** -25, lam_p=2.0 ** -25, u_o=0.0, lam_o=0.0),
 }
 
 
