@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <iterator>
 
 namespace attest {
@@ -20,6 +21,19 @@ std::vector<Change> without_idle(std::vector<Change> changes, const Declaration&
     change.apply(changed);
     return changed == declared;
   });
+  return changes;
+}
+
+/// Each other value of what a variant states, its words and how it is declared.
+template <class Value>
+std::vector<Change> others(const Arithmetic& declared, Value Arithmetic::* stated, std::string_view key,
+                           std::initializer_list<std::pair<Value, std::string_view>> values) {
+  std::vector<Change> changes;
+  for (const auto& [value, words] : values) {
+    if (value == declared.*stated) continue;
+    changes.push_back({fmt::format("{} ({})", words, fmt::format(fmt::runtime(key), name_of(value))),
+                       [stated, value](Arithmetic& a) { a.*stated = value; }});
+  }
   return changes;
 }
 
@@ -155,56 +169,25 @@ std::vector<Change> inaccurate_tanhs(const Arithmetic& declared) {
 }
 
 std::vector<Change> places_of_dropout(const Arithmetic& declared) {
-  struct Place {
-    DropoutPlace place;
-    std::string_view words;
-  };
-  constexpr Place places[] = {{DropoutPlace::output, "an output that is divided by 1 - p"},
-                              {DropoutPlace::weights, "weights that are divided by 1 - p before they are rounded"},
-                              {DropoutPlace::values, "values that are divided by 1 - p in their own format"}};
-  std::vector<Change> changes;
-  for (const auto& [place, words] : places) {
-    if (place == declared.dropout) continue;
-    changes.push_back({fmt::format("{} (\"applied\": \"{}\" of dropout)", words, name_of(place)),
-                       [place](Arithmetic& a) { a.dropout = place; }});
-  }
-  return changes;
+  return others(declared, &Arithmetic::dropout, "\"applied\": \"{}\" of dropout",
+                {{DropoutPlace::output, "an output that is divided by 1 - p"},
+                 {DropoutPlace::weights, "weights that are divided by 1 - p before they are rounded"},
+                 {DropoutPlace::values, "values that are divided by 1 - p in their own format"}});
 }
 
 std::vector<Change> forms_of_slopes(const Arithmetic& declared) {
-  struct Form {
-    SlopeForm form;
-    std::string_view words;
-  };
-  constexpr Form forms[] = {
-      {SlopeForm::distance, "-slope·|p - j| added to scores"},
-      {SlopeForm::column, "slope·j added to scores under a causal form"},
-      {SlopeForm::column_divided, "slope·j added under a causal form, divided by what the sum is multiplied by"}};
-  std::vector<Change> changes;
-  for (const auto& [form, words] : forms) {
-    if (form == declared.slopes) continue;
-    changes.push_back({fmt::format("{} (\"form\": \"{}\" of alibi)", words, name_of(form)),
-                       [form](Arithmetic& a) { a.slopes = form; }});
-  }
-  return changes;
+  return others(
+      declared, &Arithmetic::slopes, "\"form\": \"{}\" of alibi",
+      {{SlopeForm::distance, "-slope·|p - j| added to scores"},
+       {SlopeForm::column, "slope·j added to scores under a causal form"},
+       {SlopeForm::column_divided, "slope·j added under a causal form, divided by what the sum is multiplied by"}});
 }
 
 std::vector<Change> places_of_factors(const Arithmetic& declared) {
-  struct Place {
-    DescalePlace place;
-    std::string_view words;
-  };
-  constexpr Place places[] = {
-      {DescalePlace::products, "factors that multiply q·k, and weights or the output"},
-      {DescalePlace::sums, "q, k and v that are multiplied by factors in the format of the sums"},
-      {DescalePlace::inputs, "q, k and v that are multiplied by factors and rounded to the format of q"}};
-  std::vector<Change> changes;
-  for (const auto& [place, words] : places) {
-    if (place == declared.descale) continue;
-    changes.push_back({fmt::format("{} (\"applied\": \"{}\" of descale)", words, name_of(place)),
-                       [place](Arithmetic& a) { a.descale = place; }});
-  }
-  return changes;
+  return others(declared, &Arithmetic::descale, "\"applied\": \"{}\" of descale",
+                {{DescalePlace::products, "factors that multiply q·k, and weights or the output"},
+                 {DescalePlace::sums, "q, k and v that are multiplied by factors in the format of the sums"},
+                 {DescalePlace::inputs, "q, k and v that are multiplied by factors and rounded to the format of q"}});
 }
 
 std::vector<Change> backward_rearrangements(const BackwardArithmetic& declared) {
