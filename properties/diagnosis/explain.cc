@@ -41,30 +41,27 @@ std::string difference_of_variants(const Arithmetic& declared, const Arithmetic&
   return difference.is_null() ? std::string() : difference.dump();
 }
 
-/// Whether the kernel answers another case than the one that was found right: its output, or its gradients.
-bool is_right(Kernel& kernel, const Property& property, const Case& c) {
+bool is_right(Kernel& kernel, const Case& c) {
   if (!why_unsupported(kernel.manifest(), c).empty()) return false;
-  if (property.backward != Backward::none) return check_case(property, kernel, c).outcome == Outcome::held;
   const Reply reply = kernel.run(c);
   return reply.status == CallStatus::ok &&
          judge_attention(c, reply.out, Tensor(), kernel.manifest().arithmetic_for(c)).outcome == Outcome::held;
 }
 /// Does the kernel answer the case right without the variant? Of a case that has it.
-bool is_right_without(Kernel& kernel, const BeyondBound& found, std::string_view variant) {
-  Case plain = found.value;
+bool is_right_without(Kernel& kernel, const Case& c, std::string_view variant) {
+  Case plain = c;
   drop_variant(plain, variant);
-  return is_right(kernel, *found.property, plain);
+  return is_right(kernel, plain);
 }
 /// Or with powers of two in the place of its factors, by which every format multiplies exactly? Keys that are whole
 /// numbers are none without factors.
-bool is_right_by_powers(Kernel& kernel, const BeyondBound& found) {
-  const Case& c = found.value;
+bool is_right_by_powers(Kernel& kernel, const Case& c) {
   Case exact = c;
   for (const Slot slot : {Slot::q_descale, Slot::k_descale, Slot::v_descale})
     if (c[slot].present())
       exact[slot] =
           mapped(c[slot], [](std::int64_t, double factor) { return std::exp2(std::round(std::log2(factor))); });
-  return is_right(kernel, *found.property, exact);
+  return is_right(kernel, exact);
 }
 
 /// The keys of "arithmetic" in which the two differ, as JSON; of its "backward" those in which what is assumed differs.
@@ -160,14 +157,14 @@ class Search {
   [[nodiscard]] bool is_of_dropout() {
     return std::ranges::all_of(cases_, [&](const Wrong& one) {
       const Case& c = one.found->value;
-      return c[Slot::keep].present() && c.dropout_p > 0 && is_right_without(kernel_, *one.found, dropout_variant.name);
+      return c[Slot::keep].present() && c.dropout_p > 0 && is_right_without(kernel_, c, dropout_variant.name);
     });
   }
   /// Whether it is slopes that are wrong: every case has some, and is right without.
   [[nodiscard]] bool is_of_slopes() {
     return std::ranges::all_of(cases_, [&](const Wrong& one) {
       const Case& c = one.found->value;
-      return c[Slot::alibi_slopes].present() && is_right_without(kernel_, *one.found, alibi_variant.name);
+      return c[Slot::alibi_slopes].present() && is_right_without(kernel_, c, alibi_variant.name);
     });
   }
 
@@ -175,7 +172,7 @@ class Search {
   [[nodiscard]] bool is_of_factors() {
     return std::ranges::all_of(cases_, [&](const Wrong& one) {
       const Case& c = one.found->value;
-      return has_variant(c, descale_variant.name) && is_right_by_powers(kernel_, *one.found);
+      return has_variant(c, descale_variant.name) && is_right_by_powers(kernel_, c);
     });
   }
 
@@ -258,14 +255,15 @@ std::vector<Explanation> explain(Kernel& kernel, std::span<const BeyondBound> ca
     std::ranges::move(backward_narrowings(search.declared_backward()), std::back_inserter(changes));
     std::ranges::copy(rearranged, std::back_inserter(changes));
     if (std::vector<Explanation> found = search.sufficient(changes); !found.empty()) return found;
+  } else {
+    // A 1/(1 - p) that is rounded looks as weights of a narrower format do, which would say of cases without dropout
+    // what they refute.
+    if (search.is_of_dropout()) return search.sufficient(places_of_dropout(search.declared()));
+    // What slope·j is rounded by looks as scores of a narrower format do.
+    if (search.is_of_slopes()) return search.sufficient(forms_of_slopes(search.declared()));
+    // Products with factors that are rounded look as scores or weights of a narrower format do.
+    if (search.is_of_factors()) return search.sufficient(places_of_factors(search.declared()));
   }
-  // A 1/(1 - p) that is rounded looks as weights of a narrower format do, which would say of cases without dropout what
-  // they refute.
-  if (search.is_of_dropout()) return search.sufficient(places_of_dropout(search.declared()));
-  // What slope·j is rounded by looks as scores of a narrower format do.
-  if (search.is_of_slopes()) return search.sufficient(forms_of_slopes(search.declared()));
-  // Products with factors that are rounded look as scores or weights of a narrower format do.
-  if (search.is_of_factors()) return search.sufficient(places_of_factors(search.declared()));
   const bool capped = std::ranges::any_of(cases, [](const BeyondBound& one) { return one.value.softcap > 0; });
   const std::vector<Change> narrower = search.unrefuted(narrowings(search.declared(), capped));
   // A coarse tanh looks as capped scores of a narrower format do.

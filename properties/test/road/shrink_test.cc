@@ -233,6 +233,24 @@ TEST(Shrink, AWrongSumOverAGroupNeedsOneGroupOfTwoHeads) {
   }
 }
 
+// And they are the group of the element that is off, tried before anything else is.
+TEST(Shrink, AimsAtTheGroupOfAKey) {
+  const auto kernel = registered("fault:dk-dv-averaged-over-the-group");
+  const Property& property = *properties_matching("backward.oracle-dv").at(0);
+  int cases = 0, groups = 0;
+  for (std::int64_t k = 0; k < 4000; ++k) {
+    const Case c = project(generate(property, DType::f64, 1, k), kernel->manifest());
+    const Extents e = extents_of(c);
+    if (e.kv_heads < 2 || e.kv_heads == e.heads) continue;
+    if (check_case(property, *kernel, c).outcome != Outcome::violated) continue;
+    const Extents small = extents_of(shrink(property, *kernel, c, /*budget=*/5));
+    ++cases, groups += small.kv_heads == 1;
+    EXPECT_EQ(small.heads * e.kv_heads, e.heads * small.kv_heads) << k;
+  }
+  EXPECT_GE(cases, 10);
+  EXPECT_GE(4 * groups, 3 * cases);
+}
+
 /// What shrinking makes of a kernel that fails where `fails` says so, and the calls that it took.
 std::pair<Case, int> shrunk_failure(const std::function<bool(const attest_problem&)>& fails, Manifest manifest) {
   int calls = 0;
