@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds every include of the tree against the order of its folders: a file may include from its own folder and from those
 before it, and nobody includes a test but tests. Prints each include that does not, and how many there are. A folder that
-has grown beyond one subject, by the number of its files, is told as well.
+has grown beyond one subject, by the number of its files, is told as well, and so is a type that two files define by one
+name: no linker sees that their functions are not the same, and one of the two is called for the other.
 
     .ci/layers.py [ROOT]
 """
@@ -19,6 +20,7 @@ FLOORS = {
 # What stands beside the floor and sees all of it.
 ANNEXES = ("test", "bench")
 MOST_FILES = 33
+TYPE = re.compile(r"(?:struct|class|enum class|enum) (?:alignas\(.*?\) )?(\w+)(?: final)?(?: :[^;]*)? \{")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -48,15 +50,32 @@ def wrong(source, root):
             yield f"{source} includes {target}, which comes after it"
 
 
+def types(text):
+    """(namespaces, name) of the types that a file defines for every other one to see."""
+    within = []
+    for line in text.splitlines():
+        if line.startswith(("namespace ", "inline namespace ")) and line.endswith("{"):
+            within.append(line.removesuffix("{").split("namespace", 1)[1].strip())
+        elif line.startswith("}  // namespace"):
+            within.pop()
+        elif (found := TYPE.match(line)) and "" not in within:
+            yield "::".join([*within, found[1]])
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else __file__ + "/../..").resolve()
     files = (file for floor in FLOORS for file in sorted((root / floor).rglob("*")) if file.suffix in (".h", ".cc", ".inc"))
     sources = [pathlib.PurePosixPath(file.relative_to(root)) for file in files if file.relative_to(root).parts[1] != "adapters"]
     found = [line for source in sources for line in wrong(source, root)]
+    defined = collections.defaultdict(list)
+    for source in sources:
+        for name in types((root / source).read_text()):
+            defined[name].append(source)
+    twice = [f"{name} is defined by {' and '.join(map(str, places))}" for name, places in defined.items() if len(places) > 1]
     in_folder = collections.Counter(source.parent for source in sources)
     large = [f"{folder} has {count} files, more than {MOST_FILES}" for folder, count in in_folder.items() if count > MOST_FILES]
-    print(*large, *found, f"{len(found)} includes against the order, of {len(sources)} files", sep="\n")
-    return 1 if large or found or not sources else 0
+    print(*large, *twice, *found, f"{len(found)} includes against the order, of {len(sources)} files", sep="\n")
+    return 1 if large or twice or found or not sources else 0
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ void put_bits(const Input& input, Case& c) {
   if (tied && (input.raw[0] || input.raw[1] || input.raw[2])) c[Slot::k] = c[Slot::v] = c.q();
 }
 
-void apply(const Change& change, Case& c) {
+void apply(const ElementChange& change, Case& c) {
   Tensor& tensor = c[static_cast<Slot>(static_cast<unsigned>(change.slot) % 3)];
   if (tensor.elements() == 0) return;
   const double largest = format_of(tensor.dtype()).largest;
@@ -250,7 +250,7 @@ bool all_finite(const Tensor& tensor) {
 
 }  // namespace
 
-bool Change::operator==(const Change& other) const {
+bool ElementChange::operator==(const ElementChange& other) const {
   return slot == other.slot && index == other.index &&
          std::bit_cast<std::uint64_t>(value) == std::bit_cast<std::uint64_t>(other.value);
 }
@@ -300,7 +300,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   }
   reader.skip_to(input_header_bytes);
   for (std::size_t i = 0; i < changes; ++i) {
-    Change change;
+    ElementChange change;
     change.slot = static_cast<Slot>(reader.byte() % 3);
     change.index = static_cast<std::uint32_t>(reader.number(4));
     change.value = std::bit_cast<double>(reader.number(8));
@@ -359,7 +359,7 @@ std::vector<std::uint8_t> bytes_of(const Input& given) {
     writer.number(there ? static_cast<unsigned>(r.layouts.inputs[i]) : 0, 1);
   }
   writer.bytes.resize(input_header_bytes);
-  for (const Change& change : input.changes) {
+  for (const ElementChange& change : input.changes) {
     writer.number(static_cast<unsigned>(change.slot) % 3, 1);
     writer.number(change.index, 4);
     writer.number(std::bit_cast<std::uint64_t>(change.value), 8);
@@ -400,7 +400,7 @@ Case case_of(const Input& given, const Property& property) {
   if (given.drawn) {
     Draw draw(given.recipe.dtype, given.recipe.seed);
     Case c = property.given(draw);
-    for (const Change& change : given.changes) apply(change, c);
+    for (const ElementChange& change : given.changes) apply(change, c);
     return c;
   }
   Input input = given;
@@ -409,7 +409,7 @@ Case case_of(const Input& given, const Property& property) {
   Case c = attention && input.raw[0] && input.raw[1] && input.raw[2] ? case_of_bits(input) : decode(input.recipe);
   if (input.scale) c.scale = *input.scale;
   put_bits(input, c);
-  for (const Change& change : input.changes) apply(change, c);
+  for (const ElementChange& change : input.changes) apply(change, c);
   if (property.backward != Backward::none && attention) {
     input.recipe.loss = drawn_loss(input.recipe.seed);
     input.recipe.loss_by_lse = property.holds_under(by_lse) && draws_loss_by_lse(input.recipe.seed);

@@ -17,11 +17,11 @@
 namespace attest {
 
 /// Sets one element of q, k or v after the fill, whatever filled it.
-struct Change {
-  Slot slot = Slot::q;                                       ///< any other than q, k and v stands for one of them
-  std::uint32_t index = 0;                                   ///< modulo the number of elements
-  double value = 0.0;                                        ///< brought to a finite number of the dtype, NaN to 0
-  [[nodiscard]] bool operator==(const Change& other) const;  ///< of the bits, so that NaN equals itself
+struct ElementChange {
+  Slot slot = Slot::q;      ///< any other than q, k and v stands for one of them
+  std::uint32_t index = 0;  ///< modulo the number of elements
+  double value = 0.0;       ///< brought to a finite number of the dtype, NaN to 0
+  [[nodiscard]] bool operator==(const ElementChange& other) const;  ///< of the bits, so that NaN equals itself
 };
 
 /// Changes that an input holds at most, and bytes of one tensor that it gives by its bits.
@@ -44,7 +44,7 @@ struct Input {
   /// (mask: finite or -inf). Of self-attention those of q count for k and v. Tensors of a drawn case, and those that
   /// the recipe leaves out, keep their own; a mask comes to be.
   std::array<std::optional<std::vector<std::byte>>, slot_count> raw;
-  std::vector<Change> changes;
+  std::vector<ElementChange> changes;
 };
 
 /// The first bytes of an input, which say everything but its changes and bits.

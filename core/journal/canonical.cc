@@ -172,7 +172,7 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
   std::vector<std::unique_ptr<LineFile>> files;
   Canonical merged;
   // A batch whose tally is damaged is none: to be left out, it has to be looked at before it is planned with.
-  const Reading first_round = rules.salvage ? Reading::whole : Reading::heads;
+  const ReadScope first_round = rules.salvage ? ReadScope::whole : ReadScope::heads;
   for (const std::filesystem::path& input : files_or_folders) {
     const std::filesystem::path name = journal_file(input);
     const LineFile& file = *files.emplace_back(std::make_unique<LineFile>(lines_of_journal(input)));
@@ -195,7 +195,7 @@ MergedJournals merge_journals(std::span<const std::filesystem::path> files_or_fo
   for (std::size_t i = 0; i < files.size(); ++i) {
     const Lines lines = [&](const auto& use) { return files[i]->for_each_line(use, rules.salvage); };
     SubjectMap<std::optional<double>> worsts;
-    read_records(lines, journal_file(files_or_folders[i]).string(), Reading::batches, rules, [&](Record&& record) {
+    read_records(lines, journal_file(files_or_folders[i]).string(), ReadScope::batches, rules, [&](Record&& record) {
       const auto& batch = std::get<BatchRecord>(record);
       merged.take(batch);
       std::optional<double>& worst = worsts.at(batch.subject);

@@ -47,7 +47,7 @@ std::string with_points(std::string_view line) {
 /// Lines as JSON, records of them, and what must hold between lines.
 class LineReader {
  public:
-  LineReader(Reading reading, const JournalRules& rules) : reading_(reading), rules_(rules) {}
+  LineReader(ReadScope scope, const JournalRules& rules) : scope_(scope), rules_(rules) {}
 
   /// Nothing for a line that is not asked for. Throws BadLine.
   std::optional<Record> read(std::string_view line) {
@@ -80,10 +80,10 @@ class LineReader {
  private:
   std::optional<Record> record_of(std::string_view kind, Members& members) {
     if (kind == "batch") {
-      if (reading_ == Reading::heads) return head_of(members, rules_);
+      if (scope_ == ReadScope::heads) return head_of(members, rules_);
       return batch_of(members, rules_, *run_);
     }
-    if (reading_ == Reading::batches) return std::nullopt;
+    if (scope_ == ReadScope::batches) return std::nullopt;
     if (kind == "meta") return meta_of(members);
     if (kind == "kernel") return kernel_of(members);
     if (kind == "finding") return finding_of(members, rules_);
@@ -106,7 +106,7 @@ class LineReader {
     unstamped_ = unstamped_ || !stamped;
     last_ = number;
     dropped_ = 0;
-    if (reading_ == Reading::batches) return std::nullopt;
+    if (scope_ == ReadScope::batches) return std::nullopt;
     return run;
   }
 
@@ -138,7 +138,7 @@ class LineReader {
     return object;
   }
 
-  const Reading reading_;
+  const ReadScope scope_;
   const JournalRules& rules_;
   dom::parser parser_;
   std::optional<RunRecord> run_;
@@ -160,9 +160,9 @@ std::string lines_text(const Dropped& dropped) {
 
 }  // namespace
 
-ReadEnd read_records(const Lines& lines, std::string_view source, Reading reading, const JournalRules& rules,
+ReadEnd read_records(const Lines& lines, std::string_view source, ReadScope scope, const JournalRules& rules,
                      const std::function<void(Record&&)>& use) {
-  LineReader reader(reading, rules);
+  LineReader reader(scope, rules);
   ReadEnd end;
   std::vector<Dropped> dropped;
   std::int64_t number = 0;
@@ -219,7 +219,7 @@ namespace {
 
 Journal collected(const Lines& lines, std::string_view source, const JournalRules& rules) {
   Journal journal;
-  ReadEnd end = read_records(lines, source, Reading::whole, rules, [&](Record&& record) {
+  ReadEnd end = read_records(lines, source, ReadScope::whole, rules, [&](Record&& record) {
     std::visit(
         [&](auto&& one) {
           using One = std::remove_cvref_t<decltype(one)>;

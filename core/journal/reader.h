@@ -22,7 +22,7 @@ struct BatchHead {
 using Record = std::variant<RunRecord, MetaRecord, KernelRecord, BatchRecord, BatchHead, FindingRecord, ProofRecord>;
 
 /// What of a journal is asked for.
-enum class Reading : std::uint8_t {
+enum class ReadScope : std::uint8_t {
   whole,    ///< every record
   heads,    ///< every record, but of batches the heads alone, whose tallies are not looked at
   batches,  ///< batches alone; the other lines need to be JSON
@@ -40,7 +40,7 @@ struct ReadEnd {
 
 /// Hands over the records of the lines, in their order. Throws UsageError "SOURCE, line 12: …" for a line that is
 /// wrong, and where no line is a run; with rules.salvage the wrong lines are left out and noted.
-ReadEnd read_records(const Lines& lines, std::string_view source, Reading reading, const JournalRules& rules,
+ReadEnd read_records(const Lines& lines, std::string_view source, ReadScope scope, const JournalRules& rules,
                      const std::function<void(Record&&)>& use);
 
 /// run.jsonl of a run's folder, else the file itself.

@@ -25,7 +25,7 @@ std::vector<std::string> salvage_journal(const std::filesystem::path& file, cons
   const Lines lines = [&](const auto& use) { return for_each_line(text, use, /*past_zeros=*/true); };
   std::string sound;
   LineStamper stamper;
-  const ReadEnd end = read_records(lines, file.string(), Reading::whole, salvaging, [&](Record&& record) {
+  const ReadEnd end = read_records(lines, file.string(), ReadScope::whole, salvaging, [&](Record&& record) {
     std::visit(
         [&](const auto& one) {
           using One = std::remove_cvref_t<decltype(one)>;

@@ -780,7 +780,7 @@ std::vector<std::string> misread_rows(const std::vector<Wrong>& wrong, const Man
   for (const Wrong& one : wrong) {
     if ((narrow && one.value->dtype() == DType::f64) || (plain && sinks(one))) continue;
     const Arithmetic& arithmetic = manifest.arithmetic_for(*one.value);
-    for (const RowPlace& place : rows_to_look_at(*one.value, one.out, arithmetic)) {
+    for (const ExaminedRow& place : rows_to_look_at(*one.value, one.out, arithmetic)) {
       const std::vector<RowReading> readings = readings_of_row(*one.value, place);
       if (readings.empty()) continue;
       const Tensor row = row_of(one.out, place);

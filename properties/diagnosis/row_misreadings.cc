@@ -30,7 +30,7 @@ constexpr std::int64_t hidden_scores[] = {10'000, 65'504, 1'000'000'000};
 /// A row as real numbers.
 class Row {
  public:
-  Row(const Case& c, const RowPlace& place) : c_(c), e_(extents_of(c)), place_(place) {
+  Row(const Case& c, const ExaminedRow& place) : c_(c), e_(extents_of(c)), place_(place) {
     kv_row_ = (place.batch * e_.kv_heads + kv_head_of(c, place.head)) * e_.keys;
     const bool pre = convention_of(c) == MaskConvention::pre_scale;
     for (std::int64_t j = 0; j < e_.keys; ++j) {
@@ -98,7 +98,7 @@ class Row {
 
   const Case& c_;
   const Extents e_;
-  const RowPlace place_;
+  const ExaminedRow place_;
   std::int64_t kv_row_ = 0;  ///< of k and v, its head's first
   std::vector<double> added_, scores_;
   double largest_ = -infinity;
@@ -226,12 +226,12 @@ class RowReadings {
 
 }  // namespace
 
-std::vector<RowReading> readings_of_row(const Case& c, const RowPlace& place) {
+std::vector<RowReading> readings_of_row(const Case& c, const ExaminedRow& place) {
   const Row row(c, place);
   return row.readable() ? RowReadings(row).take() : std::vector<RowReading>();
 }
 
-std::vector<RowPlace> rows_to_look_at(const Case& c, const Tensor& out, const Arithmetic& arithmetic) {
+std::vector<ExaminedRow> rows_to_look_at(const Case& c, const Tensor& out, const Arithmetic& arithmetic) {
   constexpr std::size_t most_wrong = 3, most_right = 2;
   std::map<std::int64_t, bool> wrong;
   const Extents e = extents_of(c);
@@ -241,7 +241,7 @@ std::vector<RowPlace> rows_to_look_at(const Case& c, const Tensor& out, const Ar
     row = row || one.outcome == Outcome::violated;
   };
   (void)judge_attention(c, out, Tensor(), arithmetic, options);
-  std::vector<RowPlace> chosen;
+  std::vector<ExaminedRow> chosen;
   std::array<std::size_t, 2> counts{};
   for (const auto& [row, is_wrong] : wrong) {
     if (++counts[is_wrong ? 1 : 0] > (is_wrong ? most_wrong : most_right)) continue;
@@ -250,7 +250,7 @@ std::vector<RowPlace> rows_to_look_at(const Case& c, const Tensor& out, const Ar
   return chosen;
 }
 
-Tensor row_of(const Tensor& out, const RowPlace& row) {
+Tensor row_of(const Tensor& out, const ExaminedRow& row) {
   const Shape shape = out.shape();
   Tensor one(out.dtype(), {1, 1, 1, shape[3]});
   for (std::int64_t column = 0; column < shape[3]; ++column)

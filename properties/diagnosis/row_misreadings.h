@@ -21,19 +21,19 @@ struct RowReading {
 };
 
 /// A row of an attention case: of the batch entry, head and query.
-struct RowPlace {
+struct ExaminedRow {
   std::int64_t batch = 0, head = 0, query = 0;
   bool is_wrong = false;  ///< an element of it lies beyond its bound
 };
 
 /// The same readings of every row; some are the row's own problem. Empty where a number of the row is not finite, or it
 /// sees no key, which says nothing.
-[[nodiscard]] std::vector<RowReading> readings_of_row(const Case& c, const RowPlace& row);
+[[nodiscard]] std::vector<RowReading> readings_of_row(const Case& c, const ExaminedRow& row);
 
 /// Rows of a wrong output to look at: some with an element beyond its bound, and some that are right.
-[[nodiscard]] std::vector<RowPlace> rows_to_look_at(const Case& c, const Tensor& out, const Arithmetic& arithmetic);
+[[nodiscard]] std::vector<ExaminedRow> rows_to_look_at(const Case& c, const Tensor& out, const Arithmetic& arithmetic);
 
 /// The row's elements, as an output of its problem.
-[[nodiscard]] Tensor row_of(const Tensor& out, const RowPlace& row);
+[[nodiscard]] Tensor row_of(const Tensor& out, const ExaminedRow& row);
 
 }  // namespace attest

@@ -370,7 +370,7 @@ class PlantedBackward final : public TiledBackward<Format> {
     b_ = b, h_ = h;
   }
 
-  void round_rows(GradientSums<Real>& of, const BackwardTile& tile) {
+  void round_rows(HeadSums<Real>& of, const BackwardTile& tile) {
     for (std::int64_t j = tile.first_key; j < tile.end_key; ++j) {
       Real* const row = of.row(b_, h_, first_key_ + j);
       for (std::int64_t c = 0; c < of.columns; ++c) row[c] = Format::round(row[c]);

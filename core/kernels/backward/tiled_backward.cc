@@ -332,7 +332,7 @@ typename Format::Real TiledBackward<Format>::over_group(const Real* of_heads, st
 
 /// Each head's sums times a factor, those of `group` heads added up.
 template <class Format>
-void TiledBackward<Format>::write(GradientSums<Real>& of, Real factor, std::int64_t group, const attest_tensor& to) {
+void TiledBackward<Format>::write(HeadSums<Real>& of, Real factor, std::int64_t group, const attest_tensor& to) {
   if (to.data == nullptr) return;
   std::vector<Real> of_heads(at(group));
   for (std::int64_t b = 0; b < of.batch; ++b)

@@ -30,8 +30,8 @@ struct BackwardForm {
 
 /// Sums of gradients of one tensor [batch, heads, rows, columns], by query heads.
 template <class Real>
-struct GradientSums {
-  GradientSums(const attest_tensor& of, std::int64_t query_heads)
+struct HeadSums {
+  HeadSums(const attest_tensor& of, std::int64_t query_heads)
       : batch(of.shape[0]), heads(query_heads), rows(of.shape[2]), columns(of.shape[3]) {
     sums.assign(static_cast<std::size_t>(batch * heads * rows * columns), Real{0});
   }
@@ -114,7 +114,7 @@ class TiledBackward {
   std::int64_t group_, dk_, dv_;
   Real scale_;
   Real gain_;  ///< multiplies what is kept where weights are dropped; else 1
-  GradientSums<Real> of_q_, of_k_, of_v_;
+  HeadSums<Real> of_q_, of_k_, of_v_;
   std::vector<Real> of_mask_, of_sink_;  ///< in the shapes of the mask and the sinks; empty: not asked for
 
   // Of the head:
@@ -134,7 +134,7 @@ class TiledBackward {
   void run_head(const HeadRows<Format>& head);
   [[nodiscard]] std::vector<BackwardTile> tiles_of_keys() const;
   void write_mask();
-  void write(GradientSums<Real>& of, Real factor, std::int64_t group, const attest_tensor& to);
+  void write(HeadSums<Real>& of, Real factor, std::int64_t group, const attest_tensor& to);
 };
 
 extern template class TiledBackward<F64>;

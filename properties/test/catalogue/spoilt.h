@@ -48,15 +48,15 @@ inline void each(attest_result& r, const std::function<double(std::int64_t i, do
     store_element(r.out.data, dtype, e, value(e / dv % M, load_element(r.out.data, dtype, e)));
 }
 
-struct Tally {
+struct OutcomeCounts {
   int held = 0, violated = 0, excused = 0, skipped = 0;
   std::string reason;  ///< of the first violation
   double worst = 0;    ///< largest utilisation
 };
 
-inline Tally tally_of(std::string_view name, Kernel& kernel, int cases = 200, DType dtype = DType::f64) {
+inline OutcomeCounts tally_of(std::string_view name, Kernel& kernel, int cases = 200, DType dtype = DType::f64) {
   const Property& property = *properties_matching(name).at(0);
-  Tally n;
+  OutcomeCounts n;
   for (int k = 0; k < cases; ++k) {
     const Case c = project(generate(property, dtype, /*run_seed=*/1, k), kernel.manifest());
     const Verdict verdict = check_case(property, kernel, c);

@@ -257,7 +257,7 @@ TEST(MisreadDescale, AreInWhatRowsAreMisreadAs) {
   Case plain = c;
   for (const Slot tensor : {Slot::q, Slot::k, Slot::v}) plain[tensor] = dequantised(c, tensor);
   forget_factors(plain);
-  const RowPlace place{.batch = 1, .head = 3, .query = 4};
+  const ExaminedRow place{.batch = 1, .head = 3, .query = 4};
   const std::vector<RowReading> readings = readings_of_row(c, place), of_products = readings_of_row(plain, place);
   ASSERT_EQ(readings.size(), of_products.size());
   ASSERT_FALSE(readings.empty());

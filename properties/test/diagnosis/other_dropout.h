@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/call/drawn_keep.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "core/support/infinity.h"
@@ -41,9 +42,6 @@ inline void hide_dropped(Case& c) {
 
 /// What keep says of a place becomes what it said of another one, of its own pages, heads and batch entries shared or
 /// not: kept(before, place).
-struct KeptPlace {
-  std::int64_t b, h, i, j;
-};
 inline OtherDropout::Change another_keep(std::function<double(const Tensor& keep, const Case& c, KeptPlace at)> kept) {
   return [kept = std::move(kept)](Case& c) {
     const Tensor before = c[Slot::keep];

@@ -68,7 +68,7 @@ TEST(ProbeFleet, HoldsEveryCorrectKernelToWhatItDeclares) {
     Manifest declared = kernel.manifest();
     declared.arithmetic.usual[input] = probed.declare;
     RedeclaredKernel again(kernel, std::move(declared));
-    const Tally tally = tally_of("attention.oracle", again, /*cases=*/100, input);
+    const OutcomeCounts tally = tally_of("attention.oracle", again, /*cases=*/100, input);
     EXPECT_EQ(tally.violated, 0) << emulation.name << ": " << tally.reason << '\n' << declaration_of({&probed, 1});
     EXPECT_GE(tally.held, 60) << emulation.name;
     const Arithmetic &does = emulation.arithmetic, &found = probed.declare;

@@ -28,7 +28,7 @@ TEST(AttentionRows, HoldForARightKernel) {
     const auto kernel =
         toy_kernel(Bug::none, claiming(claims ? std::vector{Claim::batch_invariant} : std::vector<Claim>{}));
     for (const char* const name : names) {
-      const Tally n = tally_of(name, *kernel, 300);
+      const OutcomeCounts n = tally_of(name, *kernel, 300);
       EXPECT_EQ(n.violated, 0) << name;
       EXPECT_GT(n.held, 240) << name;
     }

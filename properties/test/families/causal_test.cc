@@ -20,7 +20,7 @@ TEST(Causal, HoldsForRightKernels) {
     const auto kernel = registered(id);
     for (const char* const name : {"causal.no-leak", "causal.first-row", "causal.prefix", "causal.alignment",
                                    "batch.independence", "batch.mask-forms"}) {
-      const Tally n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());
+      const OutcomeCounts n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());
       EXPECT_EQ(n.violated, 0) << id << ' ' << name << ": " << n.reason;
       EXPECT_GE(n.held, 60) << id << ' ' << name << ": " << n.excused << " excused, " << n.skipped << " skipped";
     }

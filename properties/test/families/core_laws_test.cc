@@ -26,7 +26,7 @@ TEST(CoreLaws, HoldOnEveryScalarAndAreSkippedElsewhere) {
         "layout.columns-are-transpose", "self.bilinear-score", "self.scores-symmetric", "position.length-limit"}) {
     for (const KernelEntry& entry : core_kernels()) {
       const auto kernel = entry.make();
-      const Tally n = tally_of(name, *kernel, 30, kernel->manifest().dtypes.front());
+      const OutcomeCounts n = tally_of(name, *kernel, 30, kernel->manifest().dtypes.front());
       EXPECT_EQ(n.violated, 0) << entry.id << ' ' << name << ": " << n.reason;
       EXPECT_GE(n.held, 25) << entry.id << ' ' << name;
     }

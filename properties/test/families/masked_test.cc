@@ -58,7 +58,7 @@ TEST(Masked, HoldsForRightKernels) {
        {"builtin:two-pass", "builtin:flash", "builtin:lazy", "core:double", "core:mpfi", "core:arb"}) {
     const auto kernel = registered(id);
     for (const char* const name : names) {
-      const Tally n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());
+      const OutcomeCounts n = tally_of(name, *kernel, 100, kernel->manifest().dtypes.front());
       EXPECT_EQ(n.violated, 0) << id << ' ' << name << ": " << n.reason;
       EXPECT_GE(n.held, 60) << id << ' ' << name << ": " << n.excused << " excused, " << n.skipped << " skipped";
     }
@@ -194,7 +194,7 @@ TEST(Masked, TheSignOfAZeroIsNoLeak) {
 TEST(Masked, AnAdditiveMaskLeavesFiniteHiddenKeysWithoutEffect) {
   const auto honest = additive_kernel();
   for (const char* const name : {"masked.suppression", "causal.no-leak", "masked.fully-masked-row"}) {
-    const Tally n = tally_of(name, *honest, 2000, DType::f32);
+    const OutcomeCounts n = tally_of(name, *honest, 2000, DType::f32);
     EXPECT_EQ(n.violated, 0) << name << ": " << n.reason;
     EXPECT_GT(n.held, 1000) << name;
   }
@@ -233,7 +233,7 @@ TEST(Masked, ExcusedAttemptsObeyNoFalseStatement) {
   const auto obeying = toy_kernel(Bug::mask, running), right = toy_kernel(Bug::none, running);
   const char* const name = "masked.breaks-equivariance";
   for (Kernel* const kernel : {lazy.get(), ignoring.get()}) {
-    const Tally n = tally_of(name, *kernel, 100, DType::f16);
+    const OutcomeCounts n = tally_of(name, *kernel, 100, DType::f16);
     EXPECT_EQ(n.violated, 0) << n.reason;
     EXPECT_EQ(n.held, 0);
     EXPECT_GT(n.excused, 90);
@@ -293,7 +293,7 @@ TEST(Masked, SeesWrongFormsOfAMask) {
 
 TEST(Masked, AKernelWithOneConventionForBothHasNoCounterexample) {
   Tampered kernel = asked_otherwise([](Case& c) { c.mask_convention = MaskConvention::post_scale; });
-  const Tally n = tally_of("masked.conventions-differ", kernel);
+  const OutcomeCounts n = tally_of("masked.conventions-differ", kernel);
   EXPECT_EQ(n.held, 0);
   EXPECT_GT(n.violated, 150);
   EXPECT_THAT(n.reason, Says("no counterexample in 24 attempts"));
@@ -301,7 +301,7 @@ TEST(Masked, AKernelWithOneConventionForBothHasNoCounterexample) {
 
 TEST(Masked, AKernelThatIgnoresMasksHasNoCounterexample) {
   Tampered kernel = asked_otherwise([](Case& c) { c[Slot::mask] = Tensor(); });
-  const Tally n = tally_of("masked.breaks-equivariance", kernel);
+  const OutcomeCounts n = tally_of("masked.breaks-equivariance", kernel);
   EXPECT_EQ(n.held, 0);
   EXPECT_GT(n.violated, 150);
   const auto right = registered("builtin:two-pass");
@@ -371,9 +371,9 @@ TEST(Masked, HoldsFullyMaskedRowsToWhatIsDeclared) {
   };
   const char* const name = "masked.fully-masked-row";
   for (const FullyMaskedRow declared : {FullyMaskedRow::nan, FullyMaskedRow::zero}) {
-    const Tally zero = tally_of(name, *answering(0, declared)), nan = tally_of(name, *answering(NAN, declared));
-    const Tally &right = declared == FullyMaskedRow::nan ? nan : zero,
-                &wrong = declared == FullyMaskedRow::nan ? zero : nan;
+    const OutcomeCounts zero = tally_of(name, *answering(0, declared)), nan = tally_of(name, *answering(NAN, declared));
+    const OutcomeCounts &right = declared == FullyMaskedRow::nan ? nan : zero,
+                        &wrong = declared == FullyMaskedRow::nan ? zero : nan;
     EXPECT_EQ(right.violated, 0) << right.reason;
     EXPECT_GT(right.held, 180);
     EXPECT_GT(wrong.violated, 180);
@@ -384,7 +384,7 @@ TEST(Masked, HoldsFullyMaskedRowsToWhatIsDeclared) {
   Tampered sentinel(registered("core:double"), weigh_hidden_alike);
   sentinel.manifest().fully_masked_row = FullyMaskedRow::uniform;
   sentinel.manifest().lse = false;
-  const Tally uniform = tally_of(name, sentinel);
+  const OutcomeCounts uniform = tally_of(name, sentinel);
   EXPECT_EQ(uniform.violated, 0) << uniform.reason;
   EXPECT_GT(uniform.held, 150);
   sentinel.manifest().lse = true;

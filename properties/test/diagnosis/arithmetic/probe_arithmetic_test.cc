@@ -29,7 +29,7 @@ void expect_held(Kernel& kernel, const ProbedArithmetic& probed) {
   Manifest declared = kernel.manifest();
   declared.arithmetic.usual[probed.dtype] = probed.declare;
   RedeclaredKernel again(kernel, declared);
-  const Tally tally = tally_of("attention.oracle", again, /*cases=*/300, probed.dtype);
+  const OutcomeCounts tally = tally_of("attention.oracle", again, /*cases=*/300, probed.dtype);
   EXPECT_EQ(tally.violated, 0) << kernel.id() << ": " << tally.reason << '\n' << declaration_of({&probed, 1});
   EXPECT_GE(tally.held, 200) << kernel.id();
 }
