@@ -21,13 +21,15 @@ namespace attest {
 [[nodiscard]] Command prove_command();
 [[nodiscard]] Command replay_command();
 [[nodiscard]] Command report_command();
+[[nodiscard]] Command survey_command();
 [[nodiscard]] Command tolerance_command();
 
 /// All of them, in the order in which people are told of them.
 [[nodiscard]] inline std::vector<Command> all_commands() {
-  return {init_command(),   check_command(),     judge_command(),  findings_command(), list_command(),
-          replay_command(), merge_command(),     report_command(), compare_command(),  audit_command(),
-          probe_command(),  tolerance_command(), prove_command(),  fuzz_command(),     bench_command()};
+  return {init_command(),    check_command(),  judge_command(),  findings_command(),
+          list_command(),    replay_command(), merge_command(),  report_command(),
+          compare_command(), audit_command(),  probe_command(),  tolerance_command(),
+          prove_command(),   fuzz_command(),   survey_command(), bench_command()};
 }
 
 }  // namespace attest

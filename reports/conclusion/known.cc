@@ -1,7 +1,6 @@
 #include "reports/conclusion/known.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
@@ -12,90 +11,45 @@
 #include "core/support/names.h"
 #include "core/value/dtype.h"
 #include "properties/catalogue/property.h"
-#include "reports/text/text.h"
+#include "reports/text/toml_entries.h"
 
 namespace attest {
 namespace {
 
 constexpr std::array<std::string_view, 7> keys{"kernel", "version", "dtype", "property", "reason", "date", "class"};
 
-[[noreturn]] void refuse(const std::string& source, std::size_t line, std::string_view why) {
-  throw UsageError(fmt::format("{}, line {}: {}", source, line, why));
+constexpr std::string_view needs = "kernel, dtype, property, reason and date";
+
+std::string date_of(const TomlEntries& file, const toml::table& entry) {
+  const toml::node& value = file.required(entry, "date", needs);
+  if (!value.is_date()) file.refuse(value, "date must be a day without quotes, as date = 2026-01-31");
+  const toml::date& day = value.as_date()->get();
+  return fmt::format("{:04}-{:02}-{:02}", day.year, day.month, day.day);
 }
 
-std::size_t line_of(const toml::node& value) {
-  return value.source().begin.line;
+KnownFinding finding_of(const TomlEntries& file, const toml::table& entry) {
+  const auto text = [&](std::string_view key) { return file.text(entry, key, needs); };
+  KnownFinding finding{.kernel = text("kernel"),
+                       .version = file.text(entry, "version"),
+                       .dtype = text("dtype"),
+                       .property = text("property"),
+                       .kind = file.text(entry, "class"),
+                       .reason = text("reason"),
+                       .date = date_of(file, entry),
+                       .line = TomlEntries::line_of(entry)};
+  const std::optional<DType> dtype = named<DType>(finding.dtype);
+  if (!dtype || !is_floating(*dtype)) {
+    file.refuse(*entry.get("dtype"),
+                fmt::format("unknown dtype {}; it must be f64, f32, f16 or bf16", in_quotes(finding.dtype)));
+  }
+  std::vector<std::string_view> names;
+  for (const Property* property : catalogue()) names.push_back(property->name);
+  if (properties_matching(finding.property).empty()) {
+    file.refuse(*entry.get("property"), fmt::format("no property of attest list --properties is named {}{}",
+                                                    in_quotes(finding.property), suggestion(finding.property, names)));
+  }
+  return finding;
 }
-
-toml::table parsed(const std::string& text, const std::string& source) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    refuse(source, error.source().begin.line, fmt::format("this is not TOML: {}", one_line(error.description())));
-  }
-}
-
-/// Reads the entries of one file.
-class Reader {
- public:
-  explicit Reader(const std::string& source) : source_(source) {}
-
-  [[nodiscard]] KnownFinding finding(const toml::node& node) const {
-    if (!node.is_table()) refuse(source_, line_of(node), "a finding must be a table that begins with [[finding]]");
-    const toml::table& entry = *node.as_table();
-    for (const auto& [key, value] : entry) {
-      if (std::ranges::find(keys, key.str()) == keys.end())
-        refuse(source_, line_of(value),
-               fmt::format("unknown key {}{}", in_quotes(key.str()), suggestion(key.str(), keys)));
-    }
-    KnownFinding finding{.kernel = text(entry, "kernel"),
-                         .version = entry.contains("version") ? text(entry, "version") : "",
-                         .dtype = text(entry, "dtype"),
-                         .property = text(entry, "property"),
-                         .kind = entry.contains("class") ? text(entry, "class") : "",
-                         .reason = text(entry, "reason"),
-                         .date = date(entry),
-                         .line = line_of(entry)};
-    const std::optional<DType> dtype = named<DType>(finding.dtype);
-    if (!dtype || !is_floating(*dtype)) {
-      refuse(source_, line_of(*entry.get("dtype")),
-             fmt::format("unknown dtype {}; it must be f64, f32, f16 or bf16", in_quotes(finding.dtype)));
-    }
-    std::vector<std::string_view> names;
-    for (const Property* property : catalogue()) names.push_back(property->name);
-    if (properties_matching(finding.property).empty()) {
-      refuse(source_, line_of(*entry.get("property")),
-             fmt::format("no property of attest list --properties is named {}{}", in_quotes(finding.property),
-                         suggestion(finding.property, names)));
-    }
-    return finding;
-  }
-
- private:
-  [[nodiscard]] const toml::node& required(const toml::table& entry, const char* key) const {
-    if (!entry.contains(key)) {
-      refuse(source_, line_of(entry),
-             fmt::format("the finding has no {}; it needs kernel, dtype, property, reason and date", key));
-    }
-    return *entry.get(key);
-  }
-
-  [[nodiscard]] std::string text(const toml::table& entry, const char* key) const {
-    const toml::node& value = required(entry, key);
-    if (!value.is_string() || value.as_string()->get().empty())
-      refuse(source_, line_of(value), fmt::format("{} must be a text that is not empty, in quotes", key));
-    return value.as_string()->get();
-  }
-
-  [[nodiscard]] std::string date(const toml::table& entry) const {
-    const toml::node& value = required(entry, "date");
-    if (!value.is_date()) refuse(source_, line_of(value), "date must be a day without quotes, as date = 2026-01-31");
-    const toml::date& day = value.as_date()->get();
-    return fmt::format("{:04}-{:02}-{:02}", day.year, day.month, day.day);
-  }
-
-  const std::string& source_;
-};
 
 /// Whether a version is the one that is known, or goes on behind it with a part of its own: 1.13.1 and 1.13+cpu are of
 /// 1.13, and 1.130 is not.
@@ -140,29 +94,18 @@ std::string about(const KnownFinding& known) {
 }  // namespace
 
 std::vector<KnownFinding> parse_known_findings(const std::string& text, const std::string& source) {
-  const toml::table file = parsed(text, source);
+  const TomlEntries file(text, source, "finding", keys);
   std::vector<KnownFinding> findings;
-  for (const auto& [key, value] : file) {
-    if (key.str() != "finding") {
-      const std::array<std::string_view, 1> known{"finding"};
-      refuse(source, line_of(value),
-             fmt::format("unknown key {}{}; every entry begins with [[finding]]", in_quotes(key.str()),
-                         suggestion(key.str(), known)));
+  for (const toml::table* entry : file.entries()) {
+    KnownFinding finding = finding_of(file, *entry);
+    const auto same = std::ranges::find_if(findings, [&](const KnownFinding& other) {
+      return other.kernel == finding.kernel && other.version == finding.version && other.dtype == finding.dtype &&
+             other.property == finding.property;
+    });
+    if (same != findings.end()) {
+      file.refuse(*entry, fmt::format("{} stands at line {} already; keep one of the two", about(finding), same->line));
     }
-    if (!value.is_array())
-      refuse(source, line_of(value), "a finding begins with [[finding]], in two pairs of brackets");
-    for (const toml::node& entry : *value.as_array()) {
-      KnownFinding finding = Reader(source).finding(entry);
-      const auto same = std::ranges::find_if(findings, [&](const KnownFinding& other) {
-        return other.kernel == finding.kernel && other.version == finding.version && other.dtype == finding.dtype &&
-               other.property == finding.property;
-      });
-      if (same != findings.end()) {
-        refuse(source, finding.line,
-               fmt::format("{} stands at line {} already; keep one of the two", about(finding), same->line));
-      }
-      findings.push_back(std::move(finding));
-    }
+    findings.push_back(std::move(finding));
   }
   return findings;
 }

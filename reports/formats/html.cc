@@ -4,27 +4,18 @@
 
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <string_view>
 #include <vector>
 
 #include "core/support/folder.h"
+#include "reports/page/frame.h"
 #include "reports/page/packed.h"
 #include "reports/page/plots.h"
 #include "reports/page/print.h"
-#include "reports/run/embedded_files.h"
 #include "reports/sections/sections.h"
 
 namespace attest {
 namespace {
-
-/// What the content-security-policy lets run: nobody can have written it into a name beforehand.
-std::string fresh_nonce() {
-  std::random_device source;
-  std::string nonce;
-  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", static_cast<std::uint32_t>(source()));
-  return nonce;
-}
 
 /// The ranges of a campaign's runs as they were finished; `journal`, which is canonical, has joined them.
 std::vector<BatchRecord> campaign_of(const Journal& journal, const std::filesystem::path& folder) {
@@ -61,8 +52,6 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
                       const Conclusion& conclusion) {
   const std::string nonce = fresh_nonce();
   const PagePlots plots = page_plots(summary, campaign_of(journal, folder), nonce);
-  // Vega compiles the expressions of its specifications, which are the program's own.
-  const std::string_view may_compile = plots.script.empty() ? "" : " 'unsafe-eval'";
   const Reported run{summary, journal, folder, conclusion, plots.html.empty() ? Blocks() : Blocks{Drawing{plots.html}}};
   const bool no_kernel = holds_proofs_alone(summary, journal);
   std::string first, rest, links;
@@ -89,17 +78,12 @@ std::string html_page(const Summary& summary, const Journal& journal, const std:
   // The answer goes before the way to the rest; of a page that is all one, the way goes first.
   const std::string nav = fmt::format("<nav aria-label=\"Sections\">{}</nav>\n", links);
   const std::string body = rest.empty() ? nav + first : first + nav + rest;
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src 'nonce-{}'{}\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>Attest: {}</title>\n<style>{}</style></head>\n"
-      "<body><main>\n<header><h1>Attest report</h1>{}</header>\n{}</main>\n"
-      "<script nonce=\"{}\">{}</script>\n{}"
-      "</body></html>\n",
-      nonce, may_compile, no_kernel ? "proofs" : conclusion.headline, embedded_file("page/style.css"),
-      html_of(headline_page(run)), body, nonce, embedded_file("page/script.js"), plots.script);
+  return framed({.title = fmt::format("Attest: {}", no_kernel ? "proofs" : conclusion.headline),
+                 .heading = "Attest report",
+                 .first = html_of(headline_page(run)),
+                 .body = body,
+                 .plots = plots},
+                nonce);
 }
 
 }  // namespace attest

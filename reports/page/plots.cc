@@ -104,7 +104,7 @@ Plot distribution(const std::vector<Measured>& all) {
   return plot;
 }
 
-Plot errors_by_keys(const std::vector<Measured>& all) {
+Plot errors_by_keys(const std::vector<ErrorsByKeys>& all) {
   Plot plot{"Error by number of keys",
             "Largest error over u Σα|v| among the worst elements of the cases, by the octave of N; dashed: the proved "
             "bound of that element, by the same measure; both are cut at 10⁻² and 10⁴; dotted: √N, which is how "
@@ -113,8 +113,8 @@ Plot errors_by_keys(const std::vector<Measured>& all) {
             {}};
   Json values = Json::array(), roots = Json::array();
   std::set<int> exponents;
-  for (const Measured& one : worst_lines(all, plot.words)) {
-    for (const auto& [exponent, scaled] : one.table->octaves) {
+  for (const ErrorsByKeys& one : worst_lines(all, plot.words)) {
+    for (const auto& [exponent, scaled] : one.octaves) {
       const double error = size_of_code(scaled.error), allowed = size_of_code(scaled.allowed);
       // Beyond these underflow speaks, or nothing was rounded.
       constexpr double least = 0.01, most = 1e4;
@@ -294,8 +294,11 @@ Plot campaign(const std::vector<Progress>& all) {
 
 std::vector<Plot> plots_of(const Summary& summary, std::vector<BatchRecord> batches) {
   std::vector<Plot> plots;
-  if (const std::vector<Measured> all = measured_in(summary); !all.empty())
-    plots = {distribution(all), errors_by_keys(all), heat_map(all), signs(all), errors_by_range(all), budgets(all)};
+  if (const std::vector<Measured> all = measured_in(summary); !all.empty()) {
+    std::vector<ErrorsByKeys> by_keys;
+    for (const Measured& one : all) by_keys.push_back({one.name, one.worst, one.table->octaves});
+    plots = {distribution(all), errors_by_keys(by_keys), heat_map(all), signs(all), errors_by_range(all), budgets(all)};
+  }
   if (const std::vector<Progress> all = progress_of(std::move(batches)); !all.empty()) plots.push_back(campaign(all));
   return plots;
 }
@@ -312,17 +315,8 @@ std::string script_of(const std::vector<Plot>& plots, const std::string& nonce) 
       embedded_file("page/plots.js"));
 }
 
-}  // namespace
-
-std::string json_for_script(std::string_view json) {
-  std::string text;
-  for (const char c : visible_json(json))
-    text += c == '<' || c == '>' || c == '&' ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string(1, c);
-  return text;
-}
-
-PagePlots page_plots(const Summary& summary, const std::vector<BatchRecord>& campaign, const std::string& nonce) {
-  const std::vector<Plot> plots = plots_of(summary, campaign);
+/// The figures of a page, and what fills them.
+PagePlots drawn(const std::vector<Plot>& plots, const std::string& nonce) {
   if (plots.empty()) return {};
   if (embedded_file("vega/vega.min.js.gz").empty()) {
     return {
@@ -338,6 +332,29 @@ PagePlots page_plots(const Summary& summary, const std::vector<BatchRecord>& cam
         escaped(plots[i].title), escaped(plots[i].title), i, escaped(plots[i].words));
   }
   return {"<div class=\"plots\">" + html + "</div>", script_of(plots, nonce)};
+}
+
+}  // namespace
+
+std::string json_for_script(std::string_view json) {
+  std::string text;
+  for (const char c : visible_json(json))
+    text += c == '<' || c == '>' || c == '&' ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string(1, c);
+  return text;
+}
+
+PagePlots page_plots(const Summary& summary, const std::vector<BatchRecord>& campaign, const std::string& nonce) {
+  return drawn(plots_of(summary, campaign), nonce);
+}
+
+PagePlots plots_of_errors_by_keys(const std::map<std::string, std::vector<ErrorsByKeys>>& lines,
+                                  const std::string& nonce) {
+  std::vector<Plot> plots;
+  for (const auto& [title, some] : lines) {
+    plots.push_back(errors_by_keys(some));
+    plots.back().title = title;
+  }
+  return drawn(plots, nonce);
 }
 
 }  // namespace attest

@@ -3,15 +3,14 @@
 
 namespace attest {
 
-Blocks numbers_page(const Reported& run) {
+Blocks numbers_page(bool alarm) {
   Table table{
       "Below, o is the exact real answer of an element of the output, x what the kernel found, α the exact "
       "weights of its row, v the values of its column, B the proved bound of the declared arithmetic, η the "
       "least subnormal and u the unit roundoff of the output's dtype. Sums are over the keys that the row sees.",
       columns_of("number|what it is|computed in"), "", /*sorts=*/false};
   for (const Formula& one : formulas()) {
-    // A run without the alarm says nothing of it.
-    if (one.number.starts_with("alarm") && !(run.summary.alarm > 0)) continue;
+    if (one.number.starts_with("alarm") && !alarm) continue;
     table.rows.push_back(
         {{one.number, one.what, code(one.where)}, {}, one.id.empty() ? "" : anchor_of_formula(one.id)});
   }

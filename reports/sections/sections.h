@@ -51,8 +51,9 @@ struct Brief {
 [[nodiscard]] Blocks tolerances_page(const std::vector<ToleranceRow>& rows, const Summary& summary);
 /// Errors of all cases, as shares of what is allowed, and by class of case. Empty where none were measured.
 [[nodiscard]] Blocks errors_page(const Reported& run);
-/// The formulas of numbers.md, each where the explanations of columns lead to.
-[[nodiscard]] Blocks numbers_page(const Reported& run);
+/// The formulas of numbers.md, each where the explanations of columns lead to. `alarm`: those of the alarm as well, of
+/// which a run without it says nothing.
+[[nodiscard]] Blocks numbers_page(bool alarm);
 /// What would explain the findings, and these by kernel and property: cards of the first ones, a line of each further.
 [[nodiscard]] Blocks findings_page(const Reported& run);
 [[nodiscard]] Brief findings_brief(const Reported& run);
@@ -147,7 +148,8 @@ inline constexpr std::array sections{
         shapes_page, shapes_brief, /*share=*/2000},
     Section{"notes", "Notes", "", nullptr, notes_brief, /*share=*/5000},
     Section{"not-covered", "Not covered", "", uncovered_page, uncovered_brief, /*share=*/6000},
-    Section{"numbers", "How each number is computed", "", numbers_page},
+    Section{"numbers", "How each number is computed", "",
+            [](const Reported& run) { return numbers_page(run.summary.alarm > 0); }},
 };
 
 /// Proofs and nothing that was run on a kernel: of these a verdict says nothing.

@@ -117,7 +117,7 @@ TEST(Completion, UnderstandsALineAsItIsTyped) {
 
 // A word of the help that stands for names or files is one for which the shell offers some.
 TEST(Completion, KnowsWhatEveryOptionTakes) {
-  const Words without_names{"N", "NUMBER", "I/N", "TIME", "SIZE", "M,N,dk,dv,h", "B,H,KV,M,N,DK[,DV]"};
+  const Words without_names{"N", "NUMBER", "I/N", "TIME", "SIZE", "M,N,dk,dv,h", "B,H,KV,M,N,DK[,DV]", "CELL"};
   for (const Command& command : all_commands()) {
     for (const ShownOption& option : command.options.shown()) {
       if (option.value.empty() && !option.positional) continue;
