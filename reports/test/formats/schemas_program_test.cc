@@ -149,6 +149,19 @@ TEST(Schemas, DescribeContractsAndJudgements) {
   }
 }
 
+TEST(Schemas, DescribeSurveys) {
+  const fake::Folder folder;
+  std::string list;
+  for (const char* const kernel : {"builtin:flash", "fault:scale-ignored", "exec:./none"})
+    list += fmt::format(
+        "[[path]]\nlibrary = \"Own\"\nversions = [\"1\"]\npath = \"{0}\"\nkernel = \"{0}\"\ndtypes = [\"f32\"]\n",
+        kernel);
+  write_file_atomically(folder / "paths.toml", list);
+  expect_status(folder, "$attest survey paths.toml --out s --cases 5 --quiet");
+  EXPECT_EQ(Checker(schema_of("survey")).wrong(parsed_json(read_file(folder / "s/survey.json"))), "");
+  EXPECT_NE(Checker(schema_of("survey")).wrong(parsed_json(R"({"schema": "attest-survey/1", "rows": [{}]})")), "");
+}
+
 TEST(Schemas, RefuseWhatNobodyWrites) {
   const json summary = schema_of("summary"), manifest = schema_of("manifest"), line = schema_of("journal");
   const json right = parsed_json(R"({"name": "mine", "dtypes": ["f32"]})");
