@@ -561,7 +561,7 @@ class _Torch:
 
         def backward(q, k, v, d_out, out=None, lse=None, d_lse=None, wanted=gradients, **named):
             by, named = with_leaves(q, k, v, named, wanted)
-            if d_lse is not None:
+            if d_lse is not None or (lse is not None and _has(function, "want_lse")):
                 named = {**named, "want_lse": True}
             again, *others = outputs(list(by.values())[:3], named)
             lse_again = others[0] if others else None
@@ -575,7 +575,11 @@ class _Torch:
                 if not isinstance(lse_again, torch.Tensor) or not lse_again.requires_grad:
                     raise TypeError('"backward" says "d_lse", and no autograd leads from the log-sum-exp to q and k')
                 losses[lse_again] = d_lse.to(lse_again.dtype)
-            if out is not None and not self.equal(again.detach(), out):
+            of_another = out is not None and not self.equal(again.detach(), out)
+            # One that the adapter made of the scores is no answer of the function.
+            if lse is not None and isinstance(lse_again, torch.Tensor):
+                of_another = of_another or not self.equal(lse_again.detach(), lse)
+            if of_another:
                 raise Unsupported("called again, the function answers otherwise: its gradients are those of another output")
             # Of an input on which nothing depends it is None.
             by = {name: x for name, x in by.items() if name in wanted}

@@ -577,6 +577,24 @@ def test_autograd_of_what_answers_otherwise_every_time_is_nothing_to_judge():
     assert any("called again, the function answers otherwise" in of["reason"] for of in caught.value.result.records())
 
 
+def test_autograd_is_not_judged_at_a_log_sum_exp_that_is_not_the_functions():
+    """Of a part of the keys whose output is that of all, as where all values are the same, the log-sum-exp alone tells."""
+    torch = pytest.importorskip("torch")
+
+    def attention(q, k, v, scale=1.0, want_lse=False):
+        scores = scale * (q @ k.transpose(-2, -1))
+        out = torch.softmax(scores, -1) @ v
+        return (out, torch.logsumexp(scores, -1).double()) if want_lse else out
+
+    arguments = {"backward": "autograd", "framework": "torch", "dtypes": ["f64"], "no_large": True, "cases": 400,
+                 "properties": ["backward.split-keys"], "manifest": {"limits": {"min_keys": 1},
+                 "backward": {"uses": ["out", "lse"], "weights": "lse", "delta": "out"}}}  # fmt: skip
+    with pytest.raises(AssertionError) as caught:
+        attest.check(attention, **arguments)
+    assert caught.value.result.verdict != "violated", violated(caught.value.result)
+    assert any("called again, the function answers otherwise" in of["reason"] for of in caught.value.result.records())
+
+
 def test_autograd_needs_a_function_that_it_can_follow():
     needs("torch")
     import torch
