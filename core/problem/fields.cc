@@ -52,24 +52,41 @@ void set_arguments(Problem& c, const ArgumentValues& values) {
   std::apply([&](const auto&... field) { (set(field), ...); }, scalar_fields);
 }
 
+namespace {
+
+const std::vector<Variant>& known_variants() {
+  static const std::vector<Variant> known = [] {
+    std::vector<Variant> all;
+    const auto add = [&](const auto& field) {
+      if (!field.is_original() && std::ranges::find(all, field.variant) == all.end()) all.push_back(field.variant);
+    };
+    std::apply([&](const auto&... field) { (add(field), ...); }, scalar_fields);
+    for (const TensorField& field : tensor_fields) add(field);
+    return all;
+  }();
+  return known;
+}
+
+}  // namespace
+
 std::vector<Variant> variants() {
-  std::vector<Variant> all;
+  return known_variants();
+}
+
+std::uint32_t variant_bits(const Problem& c) {
+  std::uint32_t bits = c.append > 0 ? append_variant.bit : 0;
+  for (const TensorField& field : tensor_fields)
+    if (c[field.slot].present()) bits |= field.variant.bit;
   const auto add = [&](const auto& field) {
-    if (!field.is_original() && std::ranges::find(all, field.variant) == all.end()) all.push_back(field.variant);
+    if (!field.is_detail && c.*field.member != field.neutral) bits |= field.variant.bit;
   };
   std::apply([&](const auto&... field) { (add(field), ...); }, scalar_fields);
-  for (const TensorField& field : tensor_fields) add(field);
-  return all;
+  return bits;
 }
 
 bool has_variant(const Problem& c, std::string_view name) {
-  if (name == append_variant.name && c.append > 0) return true;
-  for (const TensorField& field : tensor_fields)
-    if (field.variant.name == name && c[field.slot].present()) return true;
-  const auto says = [&](const auto& field) {
-    return field.variant.name == name && !field.is_detail && c.*field.member != field.neutral;
-  };
-  return std::apply([&](const auto&... field) { return (says(field) || ...); }, scalar_fields);
+  const auto known = std::ranges::find(known_variants(), name, &Variant::name);
+  return known != known_variants().end() && (variant_bits(c) & known->bit) != 0;
 }
 
 namespace {
@@ -89,8 +106,9 @@ bool is_in_cache(const Problem& c) {
 }
 
 std::vector<Variant> variants_of(const Problem& c) {
+  const std::uint32_t bits = variant_bits(c);
   std::vector<Variant> all = variants();
-  std::erase_if(all, [&](const Variant& variant) { return !has_variant(c, variant.name); });
+  std::erase_if(all, [&](const Variant& variant) { return (bits & variant.bit) == 0; });
   return all;
 }
 
@@ -105,12 +123,6 @@ void drop_variant(Problem& c, std::string_view name) {
     if (field.variant.name == name) c[field.slot] = Tensor();
   if (name == append_variant.name) c.append = 0;
   if (!is_in_a_pool(c)) c.pool = 0;
-}
-
-std::uint32_t variant_bits(const Problem& c) {
-  std::uint32_t bits = 0;
-  for (const Variant& variant : variants_of(c)) bits |= variant.bit;
-  return bits;
 }
 
 std::string form_of(const Axes& axes) {

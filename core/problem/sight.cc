@@ -12,7 +12,8 @@
 namespace attest {
 
 bool counts_positions(const Problem& c) {
-  return std::ranges::any_of(positional_variants, [&](const Variant& variant) { return has_variant(c, variant.name); });
+  const std::uint32_t bits = variant_bits(c);
+  return std::ranges::any_of(positional_variants, [&](const Variant& variant) { return (bits & variant.bit) != 0; });
 }
 
 void settle_alignment(Problem& c) {
