@@ -216,7 +216,8 @@ Blocks versions_section(const std::vector<SurveyRow>& rows) {
       columns_of("library|code path|dtype|output|from|to|verdict before|verdict|#worst share before|#worst share"),
       "dense"};
   for (auto& [key, of_versions] : groups) {
-    std::ranges::stable_sort(of_versions, {}, [](const SurveyRow* row) { return parts_of(row->version); });
+    std::ranges::sort(of_versions, {},
+                      [](const SurveyRow* row) { return std::pair(parts_of(row->version), row->processor); });
     for (std::size_t i = 1; i < of_versions.size(); ++i) {
       const SurveyRow &before = *of_versions[i - 1], &now = *of_versions[i];
       if (before.version == now.version) continue;  // on another processor

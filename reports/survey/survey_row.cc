@@ -223,15 +223,14 @@ std::vector<SurveyRow> parse_survey(std::string_view text, const std::string& so
   }
 }
 
-std::vector<SurveyRow> joined(std::vector<SurveyRow> rows) {
-  std::ranges::stable_sort(rows, {}, [](const SurveyRow& row) { return std::tuple(place_of(row), row.date); });
-  std::vector<SurveyRow> kept;
-  for (SurveyRow& row : rows) {
-    if (!kept.empty() && place_of(kept.back()) == place_of(row))
-      kept.back() = std::move(row);
-    else
-      kept.push_back(std::move(row));
+std::vector<SurveyRow> joined(const std::vector<SurveyRow>& rows) {
+  std::map<decltype(place_of(rows.front())), const SurveyRow*> by_place;
+  for (const SurveyRow& row : rows) {
+    const SurveyRow*& kept = by_place.try_emplace(place_of(row), &row).first->second;
+    if (row.date >= kept->date) kept = &row;
   }
+  std::vector<SurveyRow> kept;
+  for (const auto& [place, row] : by_place) kept.push_back(*row);
   const auto cell_of = [](const SurveyRow& row) { return std::tuple(row.library, row.version, row.path, row.dtype); };
   std::set<std::tuple<std::string, std::string, std::string, std::string>> run;
   for (const SurveyRow& row : kept)

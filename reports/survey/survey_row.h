@@ -68,6 +68,6 @@ inline constexpr std::string_view survey_schema = "attest-survey/1";
 
 /// By library, path, dtype, operation, output and version. Of rows of the same the later one counts, by date and then
 /// by place; a row of which nothing was run only where there is no other of its library, version, path and dtype.
-[[nodiscard]] std::vector<SurveyRow> joined(std::vector<SurveyRow> rows);
+[[nodiscard]] std::vector<SurveyRow> joined(const std::vector<SurveyRow>& rows);
 
 }  // namespace attest
