@@ -15,7 +15,7 @@ FLOORS = {
     "core": "include support value measure problem definition scalars proof kernel bound/loops bound oracle/rows oracle oracle/gradients journal call isolation/walls isolation kernels",
     "properties": "generators language arrangement catalogue families/multihead families families/variants faults road diagnosis/arithmetic diagnosis proofs attest",
     "fuzz": ". targets",
-    "reports": "text run_folder run causes results conclusion page sections formats survey starter command_line judge service commands/options commands test_targets .",
+    "reports": "text run_folder run causes results conclusion page sections formats starter command_line survey judge service commands/options commands test_targets .",
 }
 # What stands beside the floor and sees all of it.
 ANNEXES = ("test", "bench")

@@ -158,6 +158,7 @@ constexpr auto all = std::to_array<ColumnWords>({
     {"verdict before", "The verdict of the version before.", "held"},
     {"worst share before", "The worst share of the version before.", "worst-share"},
     {"recipe", "The script that installs the library.", ""},
+    {"asked", "What a check asked of it; a slow path is not asked everything.", ""},
     {"forced", "How it was made certain that this path was taken.", ""},
     // Numbers.
     {"number", "What it is called in this report.", ""},

@@ -8,16 +8,19 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/support/fnv1a.h"
 #include "core/support/names.h"
+#include "properties/catalogue/property.h"
+#include "reports/command_line/option_values.h"
 #include "reports/text/toml_entries.h"
 
 namespace attest {
 namespace {
 
-constexpr std::array<std::string_view, 9> keys{"library", "versions", "path",     "kernel",  "recipe",
-                                               "dtypes",  "forced",   "promises", "findings"};
+constexpr std::array<std::string_view, 11> keys{"library", "versions", "path",       "kernel",  "recipe",  "dtypes",
+                                                "forced",  "promises", "properties", "timeout", "findings"};
 constexpr std::string_view needs = "library, versions, path, kernel and dtypes";
 
 std::vector<std::string> some(const TomlEntries& file, const toml::table& entry, std::string_view key) {
@@ -40,6 +43,26 @@ std::vector<DType> dtypes_of(const TomlEntries& file, const toml::table& entry) 
   return dtypes;
 }
 
+std::vector<std::string> properties_of(const TomlEntries& file, const toml::table& entry) {
+  std::vector<std::string> globs = file.texts(entry, "properties");
+  for (const std::string& glob : globs) {
+    if (properties_matching(glob).empty())
+      file.refuse(*entry.get("properties"),
+                  fmt::format("no property of attest list --properties matches {}", in_quotes(glob)));
+  }
+  return globs;
+}
+
+std::string timeout_of(const TomlEntries& file, const toml::table& entry) {
+  std::string text = file.text(entry, "timeout");
+  try {
+    if (!text.empty()) (void)duration().read("timeout", text);
+  } catch (const UsageError& error) {
+    file.refuse(*entry.get("timeout"), error.what());
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<LibraryPath> parse_library_paths(const std::string& text, const std::filesystem::path& source) {
@@ -54,6 +77,8 @@ std::vector<LibraryPath> parse_library_paths(const std::string& text, const std:
                      .dtypes = dtypes_of(file, *entry),
                      .forced = file.text(*entry, "forced"),
                      .promises = file.text(*entry, "promises"),
+                     .properties = properties_of(file, *entry),
+                     .timeout = timeout_of(file, *entry),
                      .findings = file.texts(*entry, "findings")};
     if (!path.recipe.empty()) {
       path.recipe = source.parent_path() / path.recipe;

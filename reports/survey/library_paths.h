@@ -20,7 +20,9 @@ struct LibraryPath {
   std::vector<DType> dtypes;     ///< at least one
   std::string forced;            ///< how it is made certain that this path is taken
   std::string promises;          ///< what the library's documents say of its numbers
-  std::vector<std::string> findings;  ///< what is known to be wrong, and where that is written up
+  std::vector<std::string> properties;  ///< globs of what a check asks of a path that is slow; empty: all
+  std::string timeout;                  ///< of a reply, as --timeout takes it; empty: what is usual
+  std::vector<std::string> findings;    ///< what is known to be wrong, and where that is written up
 
   /// "PyTorch 2.13.0: SDPA, flash"
   [[nodiscard]] std::string name() const { return library + " " + version + ": " + path; }

@@ -117,6 +117,7 @@ SurveyRow row_of(const SurveyCell& cell, const SurveyPlan& plan) {
   SurveyRow row;
   row.library = path.library, row.version = path.version, row.path = path.path, row.dtype = name_of(cell.dtype);
   row.kernel = path.kernel, row.forced = path.forced, row.promises = path.promises, row.findings = path.findings;
+  row.properties = path.properties;
   if (!path.recipe.empty()) row.recipe = path.recipe.lexically_relative(plan.list).generic_string();
   return row;
 }
@@ -266,6 +267,7 @@ void run_cell(const SurveyCell& cell, const SurveyPlan& plan) {
     std::vector<std::string> argv{program.string(), command, "--kernel", plan.kernel_of(cell.path),
                                   "--dtype",        dtype,   "--seed",   std::to_string(plan.seed)};
     std::ranges::move(further, std::back_inserter(argv));
+    if (!cell.path.timeout.empty()) argv.insert(argv.end(), {"--timeout", cell.path.timeout});
     run_to_end(std::move(argv), folder / (made.stem().string() + ".log"));
   };
   const auto run = [&](const std::string& command, const std::string& name, std::vector<std::string> further) {
@@ -278,7 +280,9 @@ void run_cell(const SurveyCell& cell, const SurveyPlan& plan) {
     return plan.cases ? std::vector<std::string>{of_cases, std::to_string(*plan.cases)}
                       : std::vector<std::string>{"--time", fmt::format("{}ms", plan.time.count())};
   };
-  run("check", "check", length("--cases"));
+  std::vector<std::string> check = length("--cases");
+  for (const std::string& glob : cell.path.properties) check.insert(check.end(), {"--property", glob});
+  run("check", "check", std::move(check));
   if (!finished_run(folder / "check")) return;
   if (!fs::exists(folder / "found.json")) step("probe", "found.json", {"-o", (folder / "found.json").string()});
   std::vector<std::string> search = length("--runs");

@@ -106,13 +106,14 @@ Blocks wrong_section(const std::vector<SurveyRow>& rows) {
 
 Blocks recipes_section(const std::vector<SurveyRow>& rows) {
   Table table{"How each path was installed, run and forced",
-              columns_of("library|version|code path|recipe|kernel|forced"), "dense"};
+              columns_of("library|version|code path|recipe|kernel|forced|asked"), "dense"};
   std::set<std::string> told;
   for (const SurveyRow& row : rows) {
     if (!told.insert(path_words(row)).second) continue;
     table.rows.push_back({{theirs(row.library), theirs(row.version), theirs(row.path),
                            row.recipe.empty() ? Piece("–") : code(row.recipe), code(row.kernel),
-                           row.forced.empty() ? Piece("–") : theirs(row.forced)},
+                           row.forced.empty() ? Piece("–") : theirs(row.forced),
+                           row.properties.empty() ? Text("every property") : first_of(row.properties, 4)},
                           {.kernel = tags_of(row).kernel}});
   }
   return {std::move(table),

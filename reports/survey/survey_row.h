@@ -30,7 +30,7 @@ struct SurveyRow {
 
   // As the list has it (library_paths.h).
   std::string kernel, recipe, forced, promises;
-  std::vector<std::string> findings;
+  std::vector<std::string> properties, findings;
 
   /// Why there is nothing of it; empty: there is.
   std::string not_run;

@@ -26,6 +26,8 @@ dtypes = ["f32", "bf16"]
 forced = "by its name"
 promises = "sums in f32"
 findings = ["one", "two"]
+properties = ["attention.oracle", "backward.*"]
+timeout = "2m"
 [[path]]
 library = "Own"
 versions = ["1"]
@@ -48,6 +50,8 @@ TEST(LibraryPaths, AreReadAsTheListHasThem) {
                                    .dtypes = {DType::f32, DType::bf16},
                                    .forced = "by its name",
                                    .promises = "sums in f32",
+                                   .properties = {"attention.oracle", "backward.*"},
+                                   .timeout = "2m",
                                    .findings = {"one", "two"}}));
   LibraryPath later = paths[0];
   later.version = "2.0";
@@ -87,6 +91,8 @@ TEST(LibraryPaths, RefuseMistakesInALineThatNamesTheirs) {
   EXPECT_THAT(with("[\"1\"]", "[\"\"]"), Says("line 3: versions must be a text that is not empty"));
   EXPECT_THAT(with("builtin:flash", "exec:{library}/k"), Says("line 5: {library} is the folder that a recipe fills"));
   EXPECT_THAT(refused(entry + "recipe = \"none.sh\"\n"), Says("line 7: there is no file \"none.sh\""));
+  EXPECT_THAT(refused(entry + "properties = [\"atention.*\"]\n"), Says("line 7: no property of attest list"));
+  EXPECT_THAT(refused(entry + "timeout = \"soon\"\n"), Says("line 7: timeout is \"soon\""));
   EXPECT_THAT(refused(entry + entry), Says("line 7: \"L 1: p\" stands above already"));
 }
 
