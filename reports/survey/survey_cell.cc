@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -87,6 +89,13 @@ bool is_installed(const LibraryPath& path, const fs::path& folder) {
 
 void install(const LibraryPath& path, const SurveyPlan& plan) {
   const fs::path folder = plan.installation_of(path);
+  if (is_installed(path, folder)) return;
+  fs::create_directories(folder.parent_path());
+  // Of several parts one installs, and the others wait for it.
+  const process::Descriptor lock(::open((folder.string() + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) throw UsageError(fmt::format("cannot write {}", in_quotes(folder.string() + ".lock")));
+  while (::flock(lock.get(), LOCK_EX) != 0)
+    if (errno != EINTR || interrupt_requested()) throw Abandoned();
   if (is_installed(path, folder)) return;
   plan.say(fmt::format("{} {}: {}", path.library, path.version, path.recipe.filename().string()));
   fs::remove_all(folder);

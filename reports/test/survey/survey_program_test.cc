@@ -106,6 +106,20 @@ TEST(SurveyProgram, InstallsByARecipeAndAgainByAnotherOne) {
   EXPECT_THAT(output_of(folder, run, 3), Says("it could not be installed: no network"));
 }
 
+TEST(SurveyProgram, InstallsOnceForPartsThatShareAFolder) {
+  const Folder folder;
+  write_file_atomically(folder / "recipe.sh", "set -eu\necho once >> made\nsleep 1\ntouch \"$1/done\"\n");
+  std::string list;
+  for (const char* const path : {"a", "b", "c", "d"}) list += path_of(path, "builtin:flash", "recipe = \"recipe.sh\"");
+  write_list(folder, list);
+  expect_status(folder,
+                "for i in 0 1 2 3; do $attest survey paths.toml --out s --cases 1 --shard $i/4 --quiet & done; wait");
+  EXPECT_EQ(read_file(folder / "made"), "once\n");
+  const std::string table = output_of(folder, "$attest survey paths.toml --out s --no-runs");
+  for (const char* const path : {"a", "b", "c", "d"}) EXPECT_THAT(table, Says(fmt::format("Own 1: {} ", path)));
+  EXPECT_EQ(table.find("not run"), std::string::npos) << table;
+}
+
 TEST(SurveyProgram, JoinsPartsByTheirTables) {
   const Folder folder;
   write_list(folder, path_of("a", "builtin:flash") + path_of("b", "fault:bias-sign") + path_of("c", "exec:./none"));
