@@ -231,6 +231,7 @@ std::vector<SurveyRow> joined(const std::vector<SurveyRow>& rows) {
     if (row.date >= kept->date) kept = &row;
   }
   std::vector<SurveyRow> kept;
+  kept.reserve(by_place.size());
   for (const auto& [place, row] : by_place) kept.push_back(*row);
   const auto cell_of = [](const SurveyRow& row) { return std::tuple(row.library, row.version, row.path, row.dtype); };
   std::set<std::tuple<std::string, std::string, std::string, std::string>> run;
