@@ -111,7 +111,7 @@ std::string_view operation_of(const Property& property) {
   return property.backward != Backward::none ? "attention_backward" : name_of(property.operation);
 }
 const Property* property_named(std::string_view name) {
-  const auto all = catalogue();
+  const auto& all = catalogue();
   const auto found = std::ranges::find(all, name, &Property::name);
   return found == all.end() ? nullptr : *found;
 }
