@@ -68,7 +68,7 @@ void take_drawn(Tally& tally, const dom::object& groups) {
 
 Reach reach_of(Members members) {
   Reach reach;
-  for (const auto& [name, extent] : reach_members) reach.*extent = members.integer(name, /*least=*/1);
+  for (const auto& [name, extent] : reach_members) reach.*extent = members.integer(name);
   members.finish();
   return reach;
 }

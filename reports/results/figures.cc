@@ -79,7 +79,7 @@ Reach reach_from(const Json& value, const std::string& where) {
   Reach reach;
   for (const auto& [name, extent] : reach_members) {
     if (object.find(name) == nullptr) refuse(where, fmt::format(" has no {}", in_quotes(name)));
-    object.read(name, {1, most_whole_number}, reach.*extent);
+    object.read(name, {0, most_whole_number}, reach.*extent);
   }
   return reach;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -32,15 +33,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Runs it to its end, and appends what it prints to the log.
-void run_to_end(std::vector<std::string> argv, const fs::path& log) {
+constexpr std::chrono::milliseconds no_limit = std::chrono::hours(24 * 365);
+
+/// Runs it to its end, or until `most` has gone by, and appends what it prints to the log.
+void run_to_end(std::vector<std::string> argv, const fs::path& log, std::chrono::milliseconds most = no_limit) {
   const process::Descriptor file(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file) throw UsageError(fmt::format("cannot write {}", in_quotes(log.string())));
   process::Launch launch;
   launch.argv = std::move(argv);
   launch.standard_output = launch.standard_error = file.get();
   process::Child child(launch);
-  while (!child.has_ended()) {
+  const auto until = process::Clock::now() + most;
+  while (!child.has_ended() && process::Clock::now() < until) {
     if (interrupt_requested()) throw Abandoned();
     std::array<pollfd, 2> ends{pollfd{child.ended_descriptor(), POLLIN, 0}, pollfd{interrupt_descriptor(), POLLIN, 0}};
     ::poll(ends.data(), ends.size(), 500);
@@ -271,13 +275,14 @@ void run_cell(const SurveyCell& cell, const SurveyPlan& plan) {
   const fs::path folder = plan.folder_of(cell), program = fs::read_symlink("/proc/self/exe");
   fs::create_directories(folder);
   const std::string dtype(name_of(cell.dtype));
-  const auto step = [&](const std::string& command, const fs::path& made, std::vector<std::string> further) {
+  const auto step = [&](const std::string& command, const fs::path& made, std::vector<std::string> further,
+                        std::chrono::milliseconds most = no_limit) {
     plan.say(fmt::format("{}: {}", cell.name(), command));
     std::vector<std::string> argv{program.string(), command, "--kernel", plan.kernel_of(cell.path),
                                   "--dtype",        dtype,   "--seed",   std::to_string(plan.seed)};
     std::ranges::move(further, std::back_inserter(argv));
     if (!cell.path.timeout.empty()) argv.insert(argv.end(), {"--timeout", cell.path.timeout});
-    run_to_end(std::move(argv), folder / (made.stem().string() + ".log"));
+    run_to_end(std::move(argv), folder / (made.stem().string() + ".log"), most);
   };
   const auto run = [&](const std::string& command, const std::string& name, std::vector<std::string> further) {
     if (finished_run(folder / name)) return;
@@ -293,7 +298,9 @@ void run_cell(const SurveyCell& cell, const SurveyPlan& plan) {
   for (const std::string& glob : cell.path.properties) check.insert(check.end(), {"--property", glob});
   run("check", "check", std::move(check));
   if (!finished_run(folder / "check")) return;
-  if (!fs::exists(folder / "found.json")) step("probe", "found.json", {"-o", (folder / "found.json").string()});
+  // Of a kernel that compiles each shape its questions take hours.
+  if (!fs::exists(folder / "found.json"))
+    step("probe", "found.json", {"-o", (folder / "found.json").string()}, plan.cases ? no_limit : plan.time);
   std::vector<std::string> search = length("--runs");
   search.insert(search.end(), {"--objective", "error", "--objective", "gradient"});
   run("fuzz", "search", std::move(search));

@@ -230,6 +230,10 @@ TEST(Journal, KeepsTheReachAndKnowsNoneFromBeforeItWasKept) {
   ASSERT_TRUE(read.batches[0].tally.reach.has_value());
   EXPECT_EQ(read.batches[0].tally, journal.batches[0].tally);
   EXPECT_EQ(to_text(read), text);
+  // The gradient of keys over no queries is 0, and judged; so is a row over no keys.
+  Journal empty = journal;
+  empty.batches[0].tally.reach = Reach{0, 0, 2, 2, 1, 1, 1};
+  EXPECT_EQ(parse_journal(to_text(empty), "text").batches[0].tally, empty.batches[0].tally);
   const std::string_view member = "\"reach\":{\"M\":";
   for (const std::string_view to : {"\"reach\":{\"M\":0,\"M\":", "\"reach\":{\"M\":-",
                                     "\"reach\":{\"M\":1,\"K\":", "\"reach\":{\"K\":", "\"reach\":7,\"x\":{\"M\":"}) {

@@ -118,7 +118,7 @@ TEST(Figures, AreRefusedInOneLineWithTheValueAndTheRule) {
   EXPECT_THAT(refused("\"histogram\":[[0,", "\"histogram\":[[64,"), Says("begins with a bin, 0 to 63"));
   EXPECT_THAT(refused("\"octaves\":[[4,", "\"octaves\":[[400,"), Says("exponent"));
   EXPECT_THAT(refused("\"reach\":{\"M\":2,", "\"reach\":{"), Says("has no \"M\""));
-  EXPECT_THAT(refused("\"reach\":{\"M\":2,", "\"reach\":{\"M\":0,"), Says("at least 1"));
+  EXPECT_THAT(refused("\"reach\":{\"M\":2,", "\"reach\":{\"M\":-1,"), Says("at least 0"));
   EXPECT_THAT(refused("\"reach\":{\"M\":2,", "\"reach\":{\"L\":2,\"M\":2,"), Says("unknown key \"L\""));
   EXPECT_THAT(refused("\"mask\":{\"none\":4}", "\"mask\":{\"none\":-4}"), Says("drawn"));
   // Before there were figures in it.
