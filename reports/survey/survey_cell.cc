@@ -11,6 +11,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "core/isolation/child.h"
 #include "core/kernel/kernel_under_test.h"
@@ -313,19 +314,25 @@ std::vector<SurveyRow> rows_of(const SurveyCell& cell, const SurveyPlan& plan) {
   const KernelSummary* const checked = kernel_in(check);
   const Inputs inputs(cell, plan);
   std::vector<SurveyRow> rows;
-  if (checked != nullptr) {
-    add_facts(shared, *check, folder / "found.json");
-    for (const PropertySummary& property : checked->properties) {
-      const bool asked = property.tally.cases() > property.tally.skipped;
-      if (!is_oracle(property.name) || !asked) continue;
-      SurveyRow& row = rows.emplace_back(shared);
-      row.operation = operation_of(property.name), row.output = output_of(property.name);
+  // Of a slow kernel the check may have come to its end before it asked everything, which the search has asked then.
+  std::set<std::string> outputs;
+  for (const KernelSummary* const kernel : {checked, kernel_in(search)}) {
+    if (kernel == nullptr) continue;
+    for (const PropertySummary& property : kernel->properties)
+      if (is_oracle(property.name) && property.tally.cases() > property.tally.skipped) outputs.insert(property.name);
+  }
+  if (checked != nullptr) add_facts(shared, *check, folder / "found.json");
+  for (const std::string& output : outputs) {
+    SurveyRow& row = rows.emplace_back(shared);
+    row.operation = operation_of(output), row.output = output_of(output);
+    if (checked != nullptr) {
       add_verdict(row, *check, row.judged);
-      add_errors(row, *check, property.name, /*searched=*/false, inputs);
+      add_errors(row, *check, output, /*searched=*/false, inputs);
       add_causes(row, *check, inputs);
-      if (kernel_in(search) == nullptr) continue;
+    }
+    if (kernel_in(search) != nullptr) {
       add_verdict(row, *search, row.searched);
-      add_errors(row, *search, property.name, /*searched=*/true, inputs);
+      add_errors(row, *search, output, /*searched=*/true, inputs);
       if (row.wrong.empty()) add_causes(row, *search, inputs);
     }
   }
