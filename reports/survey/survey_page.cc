@@ -23,6 +23,12 @@ Tags tags_of(const SurveyRow& row) {
           .verdict = row.not_run.empty() ? std::string(name_of(row.verdict)) : "skipped"};
 }
 
+/// A commit by its first digits, as git shows it: a table has no room for forty.
+std::string short_version(const std::string& version) {
+  const auto is_digit = [](unsigned char c) { return std::isxdigit(c) != 0; };
+  return version.size() == 40 && std::ranges::all_of(version, is_digit) ? version.substr(0, 7) : version;
+}
+
 /// The line that runs a case of the table again, typed in the table's folder.
 std::string replay_of(const SurveyRow& row, const std::string& input) {
   return fmt::format("{} replay {} --kernel {}", command_name(), shell_quoted(input), shell_quoted(row.kernel));
@@ -68,8 +74,8 @@ Table table_of(const std::vector<SurveyRow>& rows) {
   for (const SurveyRow& row : rows) {
     if (!row.not_run.empty()) continue;
     table.rows.push_back(
-        {{theirs(row.library), theirs(row.version), theirs(row.path), theirs(row.dtype), output_words(row),
-          badge(row.verdict), share_text(row.worst_share), measured(row, row.worst_scaled),
+        {{theirs(row.library), theirs(short_version(row.version)), theirs(row.path), theirs(row.dtype),
+          output_words(row), badge(row.verdict), share_text(row.worst_share), measured(row, row.worst_scaled),
           ordinary(row, row.ordinary_share), ordinary(row, row.ordinary_scaled), with_commas(row.judged),
           with_commas(row.searched), input_of(row), arithmetic_of(row), TableCell(promise_of(row)), row.date,
           theirs(row.processor)},
