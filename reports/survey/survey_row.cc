@@ -168,7 +168,8 @@ class RowReader {
     if (value == "inf") {
       number = std::numeric_limits<double>::infinity();
     } else {
-      if (!value.is_number() || value < 0) refuse(key, "a number of at least 0, or \"inf\"");
+      // As a double: beyond 2^63 a whole number compares as a negative one.
+      if (!value.is_number() || !(value.get<double>() >= 0)) refuse(key, "a number of at least 0, or \"inf\"");
       number = value.get<double>();
     }
   }

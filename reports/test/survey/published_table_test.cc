@@ -26,7 +26,7 @@ TEST(PublishedTable, HasFifteenCodePathsOfNineLibrariesWithInputs) {
   for (const SurveyRow& row : published()) {
     if (!row.not_run.empty()) continue;
     libraries.insert(row.library), paths.insert(row.library + ": " + row.path);
-    EXPECT_GT(row.judged, 0) << path_words(row);
+    EXPECT_GT(row.judged + row.searched, 0) << path_words(row);
     if (!row.worst_input.empty()) {
       const Case c = decode_case(read_file(table_folder() + row.worst_input), row.worst_input);
       EXPECT_EQ(c.provenance.kernel, row.kernel) << row.worst_input;

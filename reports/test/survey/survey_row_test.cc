@@ -40,6 +40,7 @@ TEST(SurveyRow, ComesBackFromTheDataFile) {
   wrong.verdict = Outcome::violated, wrong.promise = Outcome::violated;
   wrong.worst_share = std::numeric_limits<double>::infinity();
   wrong.by_keys[3] = {infinite_code, code_of(0.0)};
+  wrong.by_keys[5] = {code_of(0x1.dp63), code_of(0x1p300)};
   wrong.wrong = {{"it \"adds\"", "in 2 of 3", "M=1", "out = 1", "cases/1.safetensors"}, {}};
   wrong.findings = {"a", "{\"library\":"};
   SurveyRow missing;
