@@ -115,8 +115,8 @@ std::string terminal_table(const std::vector<SurveyRow>& rows) {
   std::string not_run;
   for (const SurveyRow& row : rows) {
     if (row.not_run.empty()) {
-      lines.push_back({one_line(path_words(row)), row.dtype, output_words(row), std::string(name_of(row.verdict)),
-                       short_number(row.worst_share)});
+      lines.push_back({one_line(path_words(row)), row.dtype, output_words(row),
+                       fmt::format("{} {}", name_of(row.verdict), alone_words(row)), short_number(row.worst_share)});
     } else {
       not_run += fmt::format("not run: {} in {}: {}\n", path_words(row), row.dtype, row.not_run);
     }

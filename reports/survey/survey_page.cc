@@ -64,6 +64,12 @@ std::string ordinary(const SurveyRow& row, double number) {
   return row.ordinary_cases == 0 ? "–" : share_text(number);
 }
 
+Text verdict_of(const SurveyRow& row) {
+  const std::string alone = alone_words(row);
+  if (alone.empty()) return badge(row.verdict);
+  return {badge(row.verdict), Piece(alone, Piece::Kind::below)};
+}
+
 Table table_of(const std::vector<SurveyRow>& rows) {
   Table table{
       "A row for each output of a code path in a dtype",
@@ -75,7 +81,7 @@ Table table_of(const std::vector<SurveyRow>& rows) {
     if (!row.not_run.empty()) continue;
     table.rows.push_back(
         {{theirs(row.library), theirs(short_version(row.version)), theirs(row.path), theirs(row.dtype),
-          output_words(row), badge(row.verdict), share_text(row.worst_share), measured(row, row.worst_scaled),
+          output_words(row), TableCell(verdict_of(row)), share_text(row.worst_share), measured(row, row.worst_scaled),
           ordinary(row, row.ordinary_share), ordinary(row, row.ordinary_scaled), with_commas(row.judged),
           with_commas(row.searched), input_of(row), arithmetic_of(row), TableCell(promise_of(row)), row.date,
           theirs(row.processor)},
@@ -166,6 +172,7 @@ Blocks honesty_section(const std::vector<SurveyRow>& rows) {
 std::string headline_of(const std::vector<SurveyRow>& rows) {
   std::set<std::string> libraries, paths, missing;
   std::map<Outcome, std::size_t> verdicts;
+  std::size_t alone = 0;
   for (const SurveyRow& row : rows) {
     if (!row.not_run.empty()) {
       missing.insert(path_words(row) + row.dtype);
@@ -173,11 +180,13 @@ std::string headline_of(const std::vector<SurveyRow>& rows) {
     }
     libraries.insert(row.library), paths.insert(row.library + ": " + row.path);
     ++verdicts[row.verdict];
+    if (row.verdict == Outcome::held && !alone_words(row).empty()) ++alone;
   }
   std::string words = fmt::format("{} code paths of {} libraries, {} rows:", paths.size(), libraries.size(),
                                   std::ranges::count(rows, std::string(), &SurveyRow::not_run));
   for (const Outcome verdict : {Outcome::violated, Outcome::inconclusive, Outcome::held, Outcome::skipped})
     if (verdicts[verdict] > 0) words += fmt::format(" {} {},", verdicts[verdict], name_of(verdict));
+  if (alone > 0) words += fmt::format(" {} of what held by some properties or the search alone,", alone);
   words.back() = '.';
   if (!missing.empty()) words += fmt::format(" Not run: {}.", missing.size());
   return words;

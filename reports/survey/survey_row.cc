@@ -1,6 +1,7 @@
 #include "reports/survey/survey_row.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -202,6 +203,12 @@ std::string output_words(const SurveyRow& row) {
 
 std::string path_words(const SurveyRow& row) {
   return fmt::format("{} {}: {}", row.library, row.version, row.path);
+}
+
+std::string alone_words(const SurveyRow& row) {
+  if (row.judged == 0) return "by the search alone";
+  if (row.properties.empty()) return {};
+  return fmt::format("by {} alone", fmt::join(row.properties, ", "));
 }
 
 std::string survey_json(const std::vector<SurveyRow>& rows) {

@@ -60,6 +60,10 @@ struct SurveyRow {
 /// "PyTorch 2.13.0: SDPA, flash"
 [[nodiscard]] std::string path_words(const SurveyRow& row);
 
+/// What a verdict that is not of every property is of: "by attention.oracle alone", "by the search alone"; empty: it is
+/// of every one.
+[[nodiscard]] std::string alone_words(const SurveyRow& row);
+
 inline constexpr std::string_view survey_schema = "attest-survey/1";
 /// The data file, a member of "rows" for each.
 [[nodiscard]] std::string survey_json(const std::vector<SurveyRow>& rows);

@@ -96,6 +96,19 @@ TEST(SurveyPage, SaysOfVersionsWhatAnUpgradeChanged) {
   EXPECT_THAT(said, Says("| `2.9` | `2.13` | ❌ violated | ✅ held | 40 | 0.5 |"));
 }
 
+TEST(SurveyPage, SaysWhatAVerdictIsOfThatIsNotOfEveryProperty) {
+  SurveyRow every = row_of(), some = row_of("3"), bred = row_of("4");
+  some.properties = {"attention.oracle", "backward.*"};
+  bred.judged = 0;
+  EXPECT_EQ(alone_words(every), "");
+  EXPECT_EQ(alone_words(some), "by attention.oracle, backward.* alone");
+  EXPECT_EQ(alone_words(bred), "by the search alone");
+  EXPECT_THAT(survey_page({every, some, bred}),
+              testing::AllOf(Says("3 held, 2 of what held by some properties or the search alone."),
+                             Says("by attention.oracle, backward.* alone"), Says("by the search alone")));
+  EXPECT_EQ(survey_page({every}).find(" alone"), std::string::npos);
+}
+
 TEST(SurveyPage, HoldsWhateverTheWordsAre) {
   SurveyRow row = row_of();
   const std::string evil = "</script><script>alert(1)</script>";
