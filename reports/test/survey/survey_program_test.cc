@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "core/support/files.h"
 #include "core/test/places.h"
@@ -53,7 +54,9 @@ TEST(SurveyProgram, MakesATableWithInputsThatReplay) {
   EXPECT_GT(right.by_keys.size(), 2U);
   EXPECT_THAT(right.found, Says("\"accumulate\":\"f32\""));
   EXPECT_EQ(row_in(rows, "right", "dq").operation, "attention_backward");
+  EXPECT_EQ(right.promise, Outcome::held);
   EXPECT_EQ(wrong.verdict, Outcome::violated);
+  EXPECT_EQ(wrong.promise, std::nullopt) << "its manifest states none";
   ASSERT_FALSE(wrong.wrong.empty());
   EXPECT_THAT(wrong.wrong[0].what, Says("what the mask adds"));
   // By the kernel that the list names, wherever the table lies.
