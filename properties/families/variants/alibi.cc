@@ -96,7 +96,7 @@ Masked with_mask_for_slopes(const Kernel& kernel, const Case& c,
   const std::int64_t N = keys_of(c);
   Masked masked{.c = without_slopes(c), .rounding = {}};
   Tensor mask(widest_mask(kernel, c), {batch_of(c), heads_of(c), queries_of(c), N});
-  const double largest = format_of(mask.dtype()).largest;
+  const double largest = largest_entry(kernel, c);
   const Tensor& old = c.mask();
   for (std::int64_t row = 0; row < rows_of(c); ++row) {
     const RowPlace at = place_of(c, row);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "core/problem/sight.h"
@@ -75,6 +76,12 @@ DType widest_mask(const Kernel& kernel, const Case& c) {
   return in_a_proof() ? DType::f64 : widest;
 }
 
+double largest_entry(const Kernel& kernel, const Case& c) {
+  const double largest = format_of(widest_mask(kernel, c)).largest;
+  const std::optional<DType> converted = kernel.manifest().arithmetic_for(c).mask_format;
+  return converted && !in_a_proof() ? std::min(largest, format_of(*converted).largest) : largest;
+}
+
 long double moved_mean(double range, double delta) {
   return static_cast<long double>(range) * static_cast<long double>(std::expm1(2 * delta) * std::exp(2 * delta));
 }
@@ -106,12 +113,14 @@ Verdict agree_to_scores(const Case& c, const Result& left, const Result& right, 
     const std::vector<SeenKey> keys = seen_keys(c, row);
     const double by = keys.empty() ? infinity : delta(row, keys);
     if (!(by <= most)) continue;
+    const Lse one = lse_of(left, row), other = lse_of(right, row);
+    // A mask that the kernel converts hides more than the case does; such a row is its policy's.
+    if (one.empty || other.empty) continue;
     const std::vector<double> ranges = ranges_of(c, row, keys);
     for (std::int64_t k = 0; k < dv; ++k) {
       judged.push_back(row * dv + k);
       apart.push_back(moved_mean(ranges[static_cast<std::size_t>(k)], by));
     }
-    const Lse one = lse_of(left, row), other = lse_of(right, row);
     if (!one.known || !other.known || !(by < infinity)) continue;
     const double ahead = shift ? shift(row, keys) : 0;
     if (std::fabs(one.value + ahead - other.value) <=

@@ -91,6 +91,10 @@ template <class Judge>
 /// The widest format that the kernel takes an additive mask in; in a proof double.
 [[nodiscard]] DType widest_mask(const Kernel& kernel, const Case& c);
 
+/// The largest entry of a mask in that format that the kernel does not take for an infinity: it may convert masks to a
+/// narrower one.
+[[nodiscard]] double largest_entry(const Kernel& kernel, const Case& c);
+
 /// By how much a mean of values of this range moves at the most where each score does by up to `delta`.
 [[nodiscard]] long double moved_mean(double range, double delta);
 

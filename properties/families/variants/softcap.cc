@@ -106,7 +106,7 @@ Verdict equals_mask(Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c);
   Case masked = without_softcap(with_causal_written_out(c));
   Tensor mask(widest_mask(kernel, c), {batch, heads, M, N});
-  const double largest = format_of(mask.dtype()).largest;
+  const double largest = largest_entry(kernel, c);
   std::vector<double> deltas;
   for (std::int64_t row = 0; row < rows_of(c); ++row) {
     for (std::int64_t j = 0; j < N; ++j) mask.set(row * N + j, -infinity);
