@@ -28,7 +28,7 @@ void set_products(const Declared& d, Profile& p) {
   p.bias_in_sum = d.inputs.bias && d.a.bias_in_sum && d.inputs.softcap == 0;
   p.n_s = d.inputs.dk + (p.bias_in_sum ? 1 : 0);
   p.score_precision = d.score.precision;
-  p.score_least_bit = d.flushes ? d.score.min_normal : d.score.min_subnormal;
+  p.score_least_bit = d.flushes || d.a.flushes_inputs ? d.score.min_normal : d.score.min_subnormal;
   if (d.a.prescaled_q) {
     const Format& kept = format_of(*d.a.prescaled_q);
     p.prescaled = true;

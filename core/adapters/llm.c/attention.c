@@ -97,6 +97,8 @@ static int made(Buffers* b, const attest_problem* p, int backward, char* message
   }
   b->out = b->inp + 3 * b->rows, b->preatt = b->out + b->rows, b->att = b->preatt + b->scores;
   b->dinp = b->att + b->scores;
+  /* NaN where a pass is to write: a caller's memory is not new. The gradients are sums that begin at what is there. */
+  memset(b->out, 0xFF, (b->rows + 2 * b->scores) * sizeof(float));
   if (backward) b->dout = b->dinp + 3 * b->rows, b->dpreatt = b->dout + b->rows, b->datt = b->dpreatt + b->scores;
   return ATTEST_OK;
 }

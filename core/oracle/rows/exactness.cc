@@ -25,6 +25,11 @@ int lowest_bit(const double* values, std::int64_t n) {
   return least;
 }
 
+/// Of a kernel that flushes, whether it takes one of them for 0: the products are then others.
+bool any_read_as_zero(const double* values, std::int64_t n, double smallest) {
+  return std::any_of(values, values + n, [&](double x) { return x != 0 && std::fabs(x) < smallest; });
+}
+
 }  // namespace
 
 bool exact_in_any_order(const Head& head, const Row& row, const Profile& p, double most_size) {
@@ -48,9 +53,18 @@ bool exact_in_any_order(const Head& head, const Row& row, const Profile& p, doub
         k_bit,
         lowest_bit(head.k.data() + (row.all_visible ? j : row.index[static_cast<std::size_t>(j)]) * head.dk, head.dk));
   if (!fits(q_bit + k_bit)) return false;
+  if (p.lam_in > 0) {
+    if (any_read_as_zero(row.q, head.dk, p.lam_in)) return false;
+    for (std::int64_t j = 0; j < row.n; ++j) {
+      const std::int64_t key = row.all_visible ? j : row.index[static_cast<std::size_t>(j)];
+      if (any_read_as_zero(head.k.data() + key * head.dk, head.dk, p.lam_in)) return false;
+    }
+  }
   if (p.prescaled)
-    for (std::int64_t c = 0; c < head.dk; ++c)
-      if (round_to(p.prescaled_format, row.q[c] * tau) != row.q[c] * tau) return false;
+    for (std::int64_t c = 0; c < head.dk; ++c) {
+      const double scaled = row.q[c] * tau;
+      if (round_to(p.prescaled_format, scaled) != scaled || any_read_as_zero(&scaled, 1, p.lam_q)) return false;
+    }
   if (p.bias_in_sum) {
     const int e = std::min(q_bit + k_bit, of_zero);
     // Where the sum begins, in units of q.k: at b, or at b/tau where the bias comes after the scale, which is exact for

@@ -534,6 +534,28 @@ TEST(BoundCorrections, C12_TheSignOfTheScaleDoesNotMatter) {
                 written_bound(negative, profile_for(negative, a), Without::size_of_scale));
 }
 
+TEST(BoundCorrections, C38_AProductOfWhatIsReadAsZeroIsNotExact) {
+  // q is subnormal and a power of two, and so the score 2^-15 is exact by its bits: but it is 0 where q is read as 0.
+  Arithmetic a = plain(DType::f32);
+  const Case c = row_of(DType::f32, {0x1p-127}, {{0}, {0x1p112}}, {0, 1});
+  const double exact = attention_bounds(c, a).elements.at(0).value;
+  EXPECT_EQ(judged(c, 0.5, a).outcome, Outcome::violated) << "of a kernel that reads what is there";
+  EXPECT_EQ(judged(c, output_of(c, a), a).outcome, Outcome::held);
+  a.flushes_inputs = true;
+  EXPECT_EQ(output_of(c, a), 0.5);
+  EXPECT_EQ(judged(c, 0.5, a).outcome, Outcome::held);
+  EXPECT_EQ(judged(c, exact + 16 * (exact - 0.5), a).outcome, Outcome::violated);
+  // Of the keys, too, and of a query that carries the scale: 2^-100 times it is 0 then.
+  const Case of_key = row_of(DType::f32, {0x1p112}, {{0}, {0x1p-127}}, {0, 1});
+  EXPECT_EQ(judged(of_key, output_of(of_key, a), a).outcome, Outcome::held);
+  Case scaled = row_of(DType::f32, {0x1p-27}, {{0}, {0x1p112}}, {0, 1});
+  scaled.scale = 0x1p-100;
+  a.prescaled_q = DType::f32;
+  a.flushes_subnormals = true;
+  EXPECT_EQ(output_of(scaled, a), 0.5);
+  EXPECT_EQ(judged(scaled, 0.5, a).outcome, Outcome::held);
+}
+
 TEST(BoundCorrections, C13_TheCertificateDoesNotShrinkWithADeclaredDepth) {
   // Equal terms round the same way again and again: a double sum of 4096 of them errs by more than 2^-28 of the bound
   // of a kernel that adds them up in a tree.
