@@ -60,6 +60,8 @@ std::vector<Cell> cells_of(const Plan& plan) {
       if (!cell.kernels.empty() && (plan.captured.empty() || any_captured)) cells.push_back(std::move(cell));
     }
   }
+  // What says most about a kernel comes first: a slow one may not come to the others before its time is over.
+  std::ranges::stable_partition(cells, [](const Cell& cell) { return is_oracle(cell.property->name); });
   return cells;
 }
 
@@ -113,6 +115,11 @@ class Engine::Job {
     const auto [index_of_shard, shards] = engine_.plan_.shard;
     const std::int64_t to_own = (index_of_shard - batch.first_k % shards + shards) % shards;
     for (std::int64_t k = batch.first_k + to_own; k < batch.last_k; k += shards) {
+      // A batch of a kernel that compiles each shape takes minutes; what is left of it is --resume's.
+      if (k >= batch.first_k + shards && engine_.is_late()) {
+        batch.last_k = k;
+        break;
+      }
       if (!engine_.takes(cell, k)) continue;
       std::optional<Case>& made = cases[static_cast<std::size_t>((k - unit.first_k) / shards)];
       const Walked walked = walk_case(cell, index, watched, k, made);
@@ -321,10 +328,7 @@ std::optional<Engine::Unit> Engine::next_unit() {
   const std::int64_t shards = plan_.shard.count, batch = next_ / count;
   const std::int64_t first = batch_start(batch), behind = batch_start(batch + 1);
   if (first > (cases_per_cell_ - 1) / shards) return std::nullopt;
-  if (plan_.deadline && std::chrono::steady_clock::now() >= *plan_.deadline) {
-    out_of_time_ = true;
-    return std::nullopt;
-  }
+  if (is_late()) return std::nullopt;
   const Cell& cell = cell_at(next_++);
   return Unit{&cell, first * shards, behind > cases_per_cell_ / shards ? cases_per_cell_ : behind * shards};
 }
@@ -341,6 +345,12 @@ const Cell& Engine::cell_at(std::int64_t place) {
       std::swap(round_[left - 1], round_[static_cast<std::size_t>(stream.below(static_cast<std::int64_t>(left)))]);
   }
   return cells_[round_[in_round]];
+}
+
+bool Engine::is_late() {
+  if (!plan_.deadline || std::chrono::steady_clock::now() < *plan_.deadline) return false;
+  out_of_time_ = true;
+  return true;
 }
 
 bool Engine::stopping() const {

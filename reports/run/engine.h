@@ -46,7 +46,7 @@ struct Plan {
   int jobs = 1;
   bool fail_fast = false;
   std::string against;  ///< saved with every case: the kernel of road_against; empty: none
-  std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no batch is begun after it
+  std::optional<std::chrono::steady_clock::time_point> deadline;  ///< no case is begun after it but a batch's first
   /// Where stated, what is next follows from it: an order that nobody knows who does not know the number. Else cells
   /// take turns.
   std::optional<std::uint64_t> order{};
@@ -134,6 +134,8 @@ class Engine {
   /// The cell of a place in the run's order: in each round every cell has one.
   [[nodiscard]] const Cell& cell_at(std::int64_t place);
   [[nodiscard]] bool stopping() const;
+  /// The deadline is over; the run then ends out of time.
+  [[nodiscard]] bool is_late();
   [[nodiscard]] bool takes(const Cell& cell, std::int64_t k) const;
   [[nodiscard]] std::optional<std::pair<std::size_t, std::int64_t>> load_case_of(std::size_t kernel) const;
   [[nodiscard]] bool stands_for_loading(const Cell& cell, std::size_t kernel, std::int64_t k) const;
@@ -164,7 +166,8 @@ class Engine {
   std::vector<std::size_t> round_;  ///< cells in the order of this round, where the plan states one
   std::map<std::pair<Subject, Outcome>, std::vector<std::int64_t>> found_;  ///< k of saved findings, sorted
   std::atomic<bool> stop_ = false;
-  bool out_of_time_ = false, failed_fast_ = false;
+  bool failed_fast_ = false;
+  std::atomic<bool> out_of_time_ = false;
   Jobs jobs_;  ///< the last member: its threads use all the others
 };
 

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <fstream>
 #include <limits>
 #include <map>
+#include <string_view>
+#include <thread>
 
 #include "core/support/files.h"
 #include "properties/road/watched_kernel.h"
@@ -415,6 +418,39 @@ TEST(Engine, BeginsNothingAfterTheDeadline) {
   const Ran ran = run_in(folder.path(), plan);
   EXPECT_EQ(ran.ending, Ending::out_of_time);
   EXPECT_TRUE(ran.journal.batches.empty());
+}
+
+TEST(Engine, EndsWithinABatchAtTheDeadlineAndGoesOnFromThere) {
+  for (const Shard shard : {Shard{0, 1}, Shard{1, 3}}) {
+    const Folder folder, whole;
+    Plan plan = plan_of(cases, 1, shard);
+    Road slow = fake::road();
+    slow.check = [&plan, check = slow.check](const Property& property, Kernel& kernel, const Case& c) {
+      if (c.provenance.k.value() == "22") std::this_thread::sleep_until(*plan.deadline);
+      return check(property, kernel, c);
+    };
+    plan.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    const Ran cut = run_in(folder.path(), plan, slow);
+    EXPECT_EQ(cut.ending, Ending::out_of_time);
+    ASSERT_EQ(cut.journal.batches.size(), 2U) << "of each kernel one";
+    EXPECT_EQ(cut.journal.batches[0].last_k, shard.count == 1 ? 23 : 25);
+    EXPECT_EQ(cut.journal.batches[1].tally.cases(), 1);
+    plan.deadline.reset();
+    EXPECT_EQ(run_in(folder.path(), plan, fake::road(), /*resume=*/true).ending, Ending::complete);
+    run_in(whole.path(), plan);
+    EXPECT_EQ(canonical_text({read_journal(folder.path())}), canonical_text({read_journal(whole.path())}));
+  }
+}
+
+TEST(Engine, AsksOracleRowsFirst) {
+  Plan plan = plan_of(1);
+  plan.properties = {&property_named("attention.expectation"), &property_named("attention.oracle"),
+                     &property_named("softmax.shift-invariance"), &property_named("backward.oracle-dq")};
+  std::vector<std::string_view> names;
+  for (const Cell& cell : cells_of(plan))
+    if (names.empty() || names.back() != cell.property->name) names.push_back(cell.property->name);
+  EXPECT_EQ(names, (std::vector<std::string_view>{"attention.oracle", "backward.oracle-dq", "attention.expectation",
+                                                  "softmax.shift-invariance"}));
 }
 
 TEST(Engine, EndsWithWhatAThreadThrew) {
