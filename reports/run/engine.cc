@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -47,8 +48,13 @@ std::vector<Cell> cells_of(const Plan& plan) {
   if (dtypes.empty()) {
     dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2};
   }
+  // What says most about a kernel comes first: a slow one may not come to the others before its time is over.
+  std::vector<const Property*> properties;
+  for (const bool oracles : {true, false})
+    std::ranges::copy_if(plan.properties, std::back_inserter(properties),
+                         [&](const Property* property) { return is_oracle(property->name) == oracles; });
   std::vector<Cell> cells;
-  for (const Property* property : plan.properties) {
+  for (const Property* property : properties) {
     for (const DType dtype : dtypes) {
       Cell cell{.property = property, .dtype = dtype, .kernels = {}};
       for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
@@ -60,8 +66,6 @@ std::vector<Cell> cells_of(const Plan& plan) {
       if (!cell.kernels.empty() && (plan.captured.empty() || any_captured)) cells.push_back(std::move(cell));
     }
   }
-  // What says most about a kernel comes first: a slow one may not come to the others before its time is over.
-  std::ranges::stable_partition(cells, [](const Cell& cell) { return is_oracle(cell.property->name); });
   return cells;
 }
 

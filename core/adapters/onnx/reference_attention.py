@@ -4,7 +4,7 @@
 
 no-cache        all keys are an input, and positions are counted from the first one: top-left
 internal-cache  all keys but the last M come as past_key and past_value, and the past is as long as it: bottom-right
-external-cache  nonpad_kv_seqlen says how many keys each entry has, and positions are counted from the last: bottom-right
+external-cache  nonpad_kv_seqlen says how many keys an entry has, and positions are counted from the last: bottom-right
 
 The path is what inputs the operator has. What is called is _compute_attention of onnx/reference/ops/op_attention.py, as
 the ReferenceEvaluator calls it for a node of opset 25.
@@ -40,7 +40,8 @@ def run(q, k, v, mask, scale, causal, window_left, window_right, softcap, **cach
     return out.view(numpy.uint16) if out.dtype == ml_dtypes.bfloat16 else out
 
 
-def no_cache(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None, softcap=0.0):
+def no_cache(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1, window_right=-1, alignment=None,
+             softcap=0.0):  # fmt: skip
     return run(q, k, v, mask, scale, causal, window_left, window_right, softcap)
 
 
@@ -60,14 +61,14 @@ def external_cache(q, k, v, mask=None, scale=1.0, causal="none", window_left=-1,
 
 FUNCTIONS = {"no-cache": no_cache, "internal-cache": internal_cache, "external-cache": external_cache}
 
-# q and k are each multiplied by the root of the scale, in their own dtype, as the operator's description has it: that is a
-# rounding of the root and of the product for both, of which prescaled_q says those of q. No key says those of k; base 2,
-# which is left unstated, has room for them. A subnormal k times a root may be lost. The softmax of whole rows divides by
-# its sum before v is met.
+# q and k are each multiplied by the root of the scale, in their own dtype, as the operator's description has it: that
+# is a rounding of the root and of the product for both, of which prescaled_q says those of q. No key says those of k;
+# base 2, which is left unstated, has room for them. A subnormal k times a root may be lost. The softmax of whole rows
+# divides by its sum before v is met.
 WHOLE_ROWS = {"split_merge": False, "normalise_first": True, "block": 0, "bias_in_sum": False, "division_roundings": 1,
               "flushes_inputs": True}  # fmt: skip
-# NumPy sums products of float16 in float32, and its bfloat16 is that of ml_dtypes. Each step is an array of the dtype, the
-# cap's too.
+# NumPy sums products of float16 in float32, and its bfloat16 is that of ml_dtypes. Each step is an array of the dtype,
+# the cap's too; the softmax is float32, and its weights are rounded once they are normalised.
 HALF = {"score_sums": "f32", "accumulate": "f32", "weights_in_denominator": False}
 
 

@@ -90,13 +90,13 @@ def gpt_oss(torch, module):
 
 FUNCTIONS = {"llama": llama, "gemma2": gemma2, "gpt-oss": gpt_oss}
 
-# Operations of PyTorch, each of which makes a tensor of q's dtype: the product, that times the scale, the mask added. The
-# softmax of whole rows is float32's; its weights are normalised, and rounded to q's dtype before they meet v.
+# Operations of PyTorch, each of which makes a tensor of q's dtype: the product, that times the scale, the mask added.
+# The softmax of whole rows is float32's; its weights are normalised, and rounded to q's dtype before they meet v.
 WHOLE_ROWS = {"prescaled_q": None, "base2": False, "split_merge": False, "normalise_first": True, "block": 0,
               "bias_in_sum": False, "weights_in_denominator": False}  # fmt: skip
 
 
-# The instruction of AVX-512 that multiplies bf16 reads subnormal numbers as zero, and writes zero for them.
+# AVX-512's product of bf16 reads subnormal numbers as zero, and writes zero for them.
 FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 SIXTEEN_BITS = {"f16": {}, "bf16": FLUSHES}
 VARIANTS = {"llama": {}, "gemma2": {"softcap": {}}, "gpt-oss": {"sink": {}}}
@@ -111,8 +111,8 @@ def arithmetic_of(path, dtype, backward):
         steps = ("raw", "scaled", "biased", *(["capped"] if path == "gemma2" else []))
         own = {**WHOLE_ROWS, **SIXTEEN_BITS[dtype], "score_sums": "f32", "accumulate": "f32",
                "stored": dict.fromkeys(steps, dtype), "weights": dtype}  # fmt: skip
-    # Autograd's tensors have q's dtype, too: dP is rounded to it, and dS, which is taken of the float32 weights, before the
-    # scale and behind it, which goes unstated; repeat_kv adds up what its heads have been given.
+    # Autograd's tensors have q's dtype, too: dP is rounded to it, and dS, which is taken of the float32 weights, before
+    # the scale and behind it, so that neither is stated; repeat_kv adds up what its heads have been given.
     gradients = {"dot": "f32", "accumulate": "f32", "stored": dict.fromkeys(("weights", "dp", "ds"), dtype),
                  "rounded_weights_in_ds": False, "delta_in_sum": False, "group_partials": dtype}  # fmt: skip
     return {**own, "backward": gradients} if backward else own
