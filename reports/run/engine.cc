@@ -102,16 +102,18 @@ class Engine::Job {
     // Every kernel sees the same cases, so they are made once.
     const std::int64_t own = (unit.last_k - unit.first_k - 1) / engine_.plan_.shard.count + 1;
     std::vector<std::optional<Case>> cases(static_cast<std::size_t>(own));
-    for (const std::size_t index : unit.cell->kernels) run_batch(unit, index, cases);
+    for (const std::size_t index : unit.cell->kernels) {
+      const std::int64_t last_k = std::min(unit.last_k, engine_.cases_of(index));
+      for (const auto& [from, to] : engine_.open_in(subject_of(*unit.cell, kernels_[index]), unit.first_k, last_k))
+        run_batch(unit, index, from, to, cases);
+    }
   }
 
-  void run_batch(const Unit& unit, std::size_t index, std::vector<std::optional<Case>>& cases) {
+  void run_batch(const Unit& unit, std::size_t index, std::int64_t first_k, std::int64_t last_k,
+                 std::vector<std::optional<Case>>& cases) {
     const Cell& cell = *unit.cell;
     Kernel& kernel = kernels_[index];
-    BatchRecord batch{subject_of(cell, kernel), unit.first_k, unit.last_k, engine_.plan_.shard, {}};
-    batch.last_k = std::min(unit.last_k, engine_.cases_of(index));
-    batch.first_k = engine_.first_open(batch.subject, unit.first_k, batch.last_k);
-    if (batch.first_k >= batch.last_k) return;
+    BatchRecord batch{subject_of(cell, kernel), first_k, last_k, engine_.plan_.shard, {}};
     WatchedKernel watched(kernel, [this] { return engine_.stopping(); });
     std::vector<Found> findings;
     std::vector<MetaRecord> notes;
@@ -329,12 +331,19 @@ std::optional<Engine::Unit> Engine::next_unit() {
   const auto count = static_cast<std::int64_t>(cells_.size());
   // A shard's batches have as many cases of its own as they would have without shards, so that n shards write no more
   // lines than one run.
-  const std::int64_t shards = plan_.shard.count, batch = next_ / count;
-  const std::int64_t first = batch_start(batch), behind = batch_start(batch + 1);
+  const std::int64_t shards = plan_.shard.count, round = next_ / count;
+  const std::int64_t first = start_of(round), behind = start_of(round + 1);
   if (first > (cases_per_cell_ - 1) / shards) return std::nullopt;
   if (is_late()) return std::nullopt;
   const Cell& cell = cell_at(next_++);
   return Unit{&cell, first * shards, behind > cases_per_cell_ / shards ? cases_per_cell_ : behind * shards};
+}
+
+std::int64_t Engine::start_of(std::int64_t round) const {
+  constexpr std::int64_t first_look = 8;
+  const bool may_be_cut = plan_.deadline || plan_.fail_fast;
+  if (!may_be_cut || round == 0) return batch_start(round);
+  return round == 1 ? first_look : batch_start(round - 1);
 }
 
 const Cell& Engine::cell_at(std::int64_t place) {
@@ -386,14 +395,19 @@ void Engine::save(AnsweredCase c, const Subject& subject, std::int64_t k, const 
   folder_.files().write(file, encode_case(c));
 }
 
-std::int64_t Engine::first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const {
-  const auto ranges = done_.find(subject);
-  if (ranges == done_.end()) return first_k;
-  for (auto range = ranges->second.find(first_k); range != ranges->second.end() && first_k < last_k;
-       range = ranges->second.find(first_k)) {
-    first_k = range->second;
+std::vector<std::pair<std::int64_t, std::int64_t>> Engine::open_in(const Subject& subject, std::int64_t first_k,
+                                                                   std::int64_t last_k) const {
+  std::vector<std::pair<std::int64_t, std::int64_t>> open;
+  if (const auto ranges = done_.find(subject); ranges != done_.end()) {
+    auto range = ranges->second.upper_bound(first_k);
+    if (range != ranges->second.begin()) --range;
+    for (; range != ranges->second.end() && range->first < last_k; ++range) {
+      if (range->first > first_k) open.emplace_back(first_k, range->first);
+      first_k = std::max(first_k, range->second);
+    }
   }
-  return first_k;
+  if (first_k < last_k) open.emplace_back(first_k, last_k);
+  return open;
 }
 
 bool Engine::wants_finding(const Subject& subject, Outcome outcome, std::int64_t k) {

@@ -131,6 +131,8 @@ class Engine {
   [[nodiscard]] std::optional<Unit> next_unit();
   /// Null where the kernel is asked.
   [[nodiscard]] const GivenUp* given_up(DType dtype, std::size_t index, WatchedKernel& kernel, Told& told);
+  /// The first k of a round. A run that may be cut short begins with a few cases of everything.
+  [[nodiscard]] std::int64_t start_of(std::int64_t round) const;
   /// The cell of a place in the run's order: in each round every cell has one.
   [[nodiscard]] const Cell& cell_at(std::int64_t place);
   [[nodiscard]] bool stopping() const;
@@ -143,7 +145,9 @@ class Engine {
   [[nodiscard]] const Case& case_of(const Cell& cell, std::int64_t k, std::optional<Case>& made) const;
   void save(AnsweredCase c, const Subject& subject, std::int64_t k, const std::string& file,
             const std::string& expected) const;
-  [[nodiscard]] std::int64_t first_open(const Subject& subject, std::int64_t first_k, std::int64_t last_k) const;
+  /// Which parts of a range of k no finished batch has.
+  [[nodiscard]] std::vector<std::pair<std::int64_t, std::int64_t>> open_in(const Subject& subject, std::int64_t first_k,
+                                                                           std::int64_t last_k) const;
   [[nodiscard]] bool wants_finding(const Subject& subject, Outcome outcome, std::int64_t k);
   void write(std::vector<Found>& findings, const BatchRecord& batch, const std::vector<MetaRecord>& notes,
              const std::string& rows);
