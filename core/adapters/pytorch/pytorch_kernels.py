@@ -148,9 +148,6 @@ def mha(q, k, v, w_q, w_k, w_v, heads, b_q=None, b_k=None, b_v=None, w_o=None, b
     module = slot.fill(w_q, w_k, w_v, b_q, b_k, b_v, w_o, b_o, bias_k, bias_v)
     module.training = True  # without dropout the same function, and the fast path is for evaluation only
     attn_mask = _attn_mask(mask, causal, q.shape[0], heads, q.shape[1], k.shape[1])
-    # Of tensors that are one object it makes one projection: another piece of code.
-    k = q if _same_bits(q, k) else k
-    v = k if _same_bits(k, v) else v
     return module(q, k, v, need_weights=False, attn_mask=attn_mask)[0]
 
 
