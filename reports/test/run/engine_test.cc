@@ -117,7 +117,7 @@ TEST(Engine, GivesUpAKernelThatNeverAnswers) {
 
 /// Everything holds, but that fake:a is violated at every k below `last`: in the given way where `which` says so, and
 /// by a wrong number elsewhere.
-Road failing_road(Violation violation, std::int64_t last, std::function<bool(std::int64_t)> which) {
+Road failing_road(Violation violation, std::int64_t last, const std::function<bool(std::int64_t)>& which) {
   Road road = fake::road();
   road.check = [=](const Property&, Kernel& kernel, const Case& c) {
     (void)kernel.run(c);
