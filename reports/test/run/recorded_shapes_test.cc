@@ -159,7 +159,7 @@ TEST_F(RecordedShapes, OfAFolderAreOfItsCallsAndElseOfItsDefinitions) {
          {R"("batch_size": 1, "len_indptr": 2, "num_kv_indices": 7)",
           R"("batch_size": 1, "len_indptr": 2, "num_kv_indices": 7)"});
   define("gqa_ragged", "rag", ragged);
-  for (const char* const name : {"n1", "n2"}) define("rmsnorm", name, "batch_size hidden_size=4096");
+  for (const char* const name : {"n-1", "n-2"}) define("rmsnorm", name, "batch_size hidden_size=4096");
   define("gemm", "g", "M N=4096 K=4096");
   record("gemm", "g", {R"("M": 5)"});
   define("mla_paged", "m", "batch_size num_qo_heads=16 head_dim_ckv=512 head_dim_kpe=64 page_size=1");
@@ -171,7 +171,7 @@ TEST_F(RecordedShapes, OfAFolderAreOfItsCallsAndElseOfItsDefinitions) {
   EXPECT_THAT(notes(read),
               Says("4 of 6 definitions are no attention that Attest asks: rmsnorm 2, gemm 1, mla_paged 1\n",
                    "1 definition without a recorded call", root().string()));
-  EXPECT_THAT(notes(read), NeverSays("left out", "it has", "n1"));
+  EXPECT_THAT(notes(read), NeverSays("left out", "it has", "n-1"));
 }
 
 TEST_F(RecordedShapes, OfADumpLieInOneFolder) {
