@@ -46,6 +46,16 @@ TEST_P(ConvertedMasks, AreHeldByWhatWritesAMask) {
   }
 }
 
+TEST_P(ConvertedMasks, MayHideAKeyThatTheCapBringsNear) {
+  // Scores 2^20 and 0, which the cap brings to 1/2 and 0. Written as a mask it takes 2^20 away, which overflows
+  // float16.
+  Tampered kernel = converting_to_f16(GetParam());
+  Case c = test::one_query(DType::f32, {1024}, {1024, 0}, {0, 1});
+  c.softcap = 0.5;
+  const Verdict verdict = check_case(property_named("softcap.equals-mask"), kernel, c);
+  EXPECT_EQ(verdict.outcome, Outcome::excused) << verdict.reason;
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernel, ConvertedMasks, testing::Bool(),
                          [](const auto& p) { return p.param ? "WithLse" : "WithoutLse"; });
 

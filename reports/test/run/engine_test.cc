@@ -445,6 +445,26 @@ TEST(Engine, EndsWithinABatchAtTheDeadlineAndGoesOnFromThere) {
   }
 }
 
+TEST(Engine, RunsAgainWhatIsMissingBeforeWhatIsDone) {
+  const Folder folder, again;
+  Plan plan = plan_of(64);
+  plan.deadline = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  Journal earlier = run_in(folder.path(), plan).journal;
+  ASSERT_EQ(std::erase_if(earlier.batches, [](const BatchRecord& batch) { return batch.first_k == 0; }), 8U);
+  plan.deadline.reset();
+  {
+    const RunFolder into(again.path(), RunFolder::Mode::overwrite);
+    JournalWriter writer(into.journal());
+    writer.append(RunRecord{.seed = plan.seed, .case_files = {}});
+    CountingObserver observer;
+    const Road road = fake::road();
+    EXPECT_EQ(Engine(plan, road, into, writer, earlier, observer).run(), Ending::complete);
+  }
+  const Journal missing = read_journal(again.path());
+  ASSERT_EQ(missing.batches.size(), 8U);
+  for (const BatchRecord& batch : missing.batches) EXPECT_EQ(std::pair(batch.first_k, batch.last_k), std::pair(0L, 8L));
+}
+
 TEST(Engine, AsksOracleRowsFirst) {
   Plan plan = plan_of(1);
   plan.properties = {&property_named("attention.expectation"), &property_named("attention.oracle"),
