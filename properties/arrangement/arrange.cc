@@ -78,6 +78,11 @@ Case with_additive_mask(Case c) {
   return c;
 }
 
+Case with_post_scale(Case c) {
+  c.mask_convention = MaskConvention::post_scale;
+  return c;
+}
+
 Case with_causal_written_out(Case c) {
   c = with_additive_mask(std::move(c));
   if (has_sequences(c)) return with_positions_as_mask(c, /*boolean=*/false);
