@@ -16,7 +16,7 @@ struct KeyPass {
   const RowKeys& row;
   std::int64_t n;
   double count;      ///< n
-  double log_count;  ///< ln n + 1
+  double log_count;  ///< ln n + 1, and T more: by so much the logarithm of a sum may be from 0 (C44)
   KeyArrays keys;
   double *kap, *of_tanh;  ///< BoundScratch's
   KeyConstants c;

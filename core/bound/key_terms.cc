@@ -54,7 +54,8 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   post.on_size = after * before * on_size;
   post.on_t = after * (before * on_t + tt * thS) + p.th_bias * p.th_tau;
   post.on_s = p.th_bias;
-  post.on_b = divided ? after * (before * join(on_b, p.u_bc) + p.th_tau + tt * thS) : after * (before * on_b + p.u_bc);
+  post.on_b =
+      divided ? after * (before * join(on_b, p.u_bc) + p.th_tau + tt * thS) : after * join(before * on_b, p.u_bc);
   post.on_k1 = after * before * on_k1;
   post.constant = after * (before * constant + p.lam_scale + p.lam_bc) + p.lam_bias;
   if (p.of.convention == MaskConvention::post_scale || !p.of.bias) return post;
@@ -64,7 +65,7 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   pre.on_size = both * on_size;
   pre.on_t = both * on_t;
   pre.on_s = tt * th;
-  pre.on_b = both * (on_b + p.u_bc);
+  pre.on_b = both * join(on_b, p.u_bc);
   pre.on_k1 = both * on_k1;
   pre.constant = both * (constant + tau * p.lam_bc) + p.lam_scale + p.lam_bias;
   if (!p.prescaled && !p.declared.stored_scaled) return pre;
@@ -203,7 +204,7 @@ Denominator denominator_of(const Profile& p, const RowKeys& row, const KeyTerms&
 }
 
 KeyPass::KeyPass(const Profile& profile, const RowKeys& of, BoundScratch& w)
-    : p(profile), row(of), n(of.n), count(static_cast<double>(of.n)), log_count(std::log(count) + 1) {
+    : p(profile), row(of), n(of.n), count(static_cast<double>(of.n)), log_count(std::log(count) + 1 + p.lazy) {
   for (auto* array : {&w.a, &w.tm, &w.E, &w.ph, &w.pp, &w.caps, &w.big_ph, &w.big_pp, &w.small_ph, &w.small_pp})
     fit(*array, n + 16);
   for (auto* array : {&w.big_index, &w.small_index, &w.big_key, &w.small_key}) fit(*array, n + 16);
@@ -399,7 +400,9 @@ void find_weight_gains(const KeyPass& x, KeyTerms& out) {
   // D6 with C9: without a maximum a weight is e^s itself, and so large must sums and values let it be.
   const double largest_exponent = p.takes_no_maximum ? std::max(0.0, x.range.top) + 0.25 : 0.0;
   const double gain_exponent = p.lazy + (p.c_m > 0 ? std::min(0.5, p.c_m * p.u_e * x.most.Q) : 0.0) + largest_exponent;
-  out.weight_gain = std::exp(gain_exponent) * (1 + p.eps_exp);
+  // The exponent of a stale maximum errs by thE T, and each exponential by itself (C42).
+  const double by_exponentials = std::exp(x.c.thE * p.lazy + (1 + p.rescalings) * std::log1p(p.eps_exp));
+  out.weight_gain = std::exp(gain_exponent) * by_exponentials;
   // A block, or a split, of nothing but keys that vanish in the end is summed up against a maximum of its own. Its
   // rescaling by exp(-huge) = 0 makes it vanish only if that sum is a number: folded, its largest weight is not 1 but
   // e to the residual u|m c|, infinite (or 0, and the part's mean 0/0) for masks such as -FLT_MAX/2. The second
@@ -413,16 +416,21 @@ void find_weight_gains(const KeyPass& x, KeyTerms& out) {
   // Where the maximum may have been taken before the scores were stored (C19), the largest weight is not 1 but as far
   // from it as a stored score from the score: Inf over Inf, or 0 over 0.
   const double before_storing = p.stored ? 2 * x.most.a : 0.0;
-  out.vanished_gain = std::exp(p.lazy + std::max(folded_once * x.most.vanished_Q, before_storing));
+  out.vanished_gain = std::exp(p.lazy + std::max(folded_once * x.most.vanished_Q, before_storing)) * by_exponentials;
 }
 
 namespace {
 
 /// Underflow is relative to the sum of weights, at least 1/2 when the maximum is taken over the scores that enter exp,
-/// e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7).
+/// e^{-2 max a}/2 when they were stored in between (C19), e^{max s} when nothing is subtracted (P7). What is lost grows
+/// with all that the sum passes afterwards (P40).
 double underflow_factor(const KeyPass& x) {
   const Profile& p = x.p;
-  double factor = p.stored ? 2 * std::exp(std::min(700.0, 2 * x.most.a)) : 2.0;
+  const double R = p.rescalings;
+  const double depth = static_cast<double>(accumulation_depth(p.declared, p.of.keys, x.n)) + R + p.extra;
+  const double grown =
+      std::exp(2 * (x.c.thE * p.lazy + x.c.rest)) * (1 + pw(p.u_a, depth)) * (1 + p.u_p) * (1 + pw(p.lam_e, R));
+  double factor = (p.stored ? 2 * std::exp(std::min(700.0, 2 * x.most.a)) : 2.0) * grown;
   if (p.fixed_shift && x.range.bottom > std::log(p.least_weight) + 1)
     factor *= std::exp(std::max(0.0, -x.range.bottom));
   return factor;
@@ -433,18 +441,21 @@ double underflow_factor(const KeyPass& x) {
 void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   const Profile& p = x.p;
   const double count = x.count, R = p.rescalings, L1 = x.log_count;
-  out.lam_weight = p.lam_e * (2 + R * std::exp(p.lazy + p.c_m / 2));  // C3
+  out.lam_weight = p.lam_e * (2 + R * std::exp((1 + x.c.thE) * p.lazy + p.c_m / 2));   // C3
+  out.lam_twice = R * (17 + 16 * R) * p.lam_e * (p.lam_p + out.lam_weight + p.lam_e);  // C39
   const double cD = weight_roundings(p, x.row);
   out.sum_error = pw(p.u_a, cD);
   if (p.nearest) {
     const double chain = pw(p.u_a, count + 1 + 2 * R + p.extra);
     out.sum_error = std::min(out.sum_error, (1 + chain) * ((2 * R + p.extra) * p.u_a + (1 + chain) * least_weights));
   }
-  if (p.lse_merge) out.merge = 2 * p.u_lse * (x.c.Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
+  // C16. An exponent that rounds more often than a log-sum-exp does so over the parts' distances (P46).
+  const double beyond_lse = std::max(0.0, x.c.thE - p.u_lse);
+  if (p.lse_merge) out.merge = 2 * (p.u_lse * (x.c.Mabs + L1) + beyond_lse * L1) + p.eps_log * L1 + 2 * p.eps_exp;
   const double factor = underflow_factor(x);
   out.factor = factor;
-  out.LD = factor * (count * out.lam_weight + (count + p.rescaling_operations(count)) * p.lam_a +
-                     (p.p_in_denom ? count * p.lam_p : 0.0));
+  out.LD = factor * (count * (out.lam_weight + out.lam_twice) + (count + p.rescaling_operations(count)) * p.lam_a +
+                     (p.p_in_denom ? count * (p.lam_p + std::min(p.lam_p, p.lam_a)) : 0.0));
   const Denominator denominator = denominator_of(p, x.row, out, out.sum_error);
   out.UD = denominator.UD;
   out.denominator = denominator.least;
@@ -512,7 +523,8 @@ double log_sum_error(const KeyPass& x, BoundScratch& w) {
 
 double lse_bound(const KeyPass& x, const KeyTerms& terms, double delta) {
   const Profile& p = x.p;
-  const double Mabs = x.c.Mabs, L1 = x.log_count;
+  // A stale maximum may be T from the scores, and where there is none the sum's logarithm is all there is (C44).
+  const double Mabs = x.c.Mabs + p.lazy, L1 = x.log_count + (p.fixed_shift ? x.c.Mabs : 0);
   const double lse_size = std::fabs(x.row.lse + x.row.shift);
   // Between the kernel's form of a row with a slope, and the one in which it returns its log-sum-exp.
   const bool moved =
@@ -540,7 +552,9 @@ double most_on_the_way(const KeyPass& x, double size, double bias) {
   const Profile& p = x.p;
   const double tau = x.c.tau;
   const double kap = most_factor(p);
-  const double inflate = (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
+  // And what it is made of may have been rounded before (C41).
+  const double made = (1 + p.u_qpre) * (1 + p.th_tau) * (1 + p.u_bc) * (1 + p.u_factors);
+  const double inflate = made * (1 + pw(p.u_range, static_cast<double>(p.of.dk) + 4)) * (1 + 0x1p-40);
   const bool pre = p.of.convention == MaskConvention::pre_scale;
   const double of_bias = pre ? kap / tau : base_factor(p);
   return inflate * (kap * size + base_factor(p) * p.of.softcap + std::max(of_bias, slope_factor(p)) * bias);
@@ -605,7 +619,9 @@ bool scores_stay_in_range(const KeyPass& x) {
 bool weights_stay_in_range(const KeyPass& x, const KeyTerms& terms) {
   const Profile& p = x.p;
   if (p.c_m > 0 && !(p.u_e * base_factor(p) * x.most.Q <= 0.5)) return false;
-  if (!(terms.weight_gain * x.count <= p.H_a && terms.weight_gain <= p.H_p)) return false;
+  // D5: the sum is rounded, of weights that were, or not (C43).
+  const double of_sum = (1 + terms.sum_error) * (p.p_in_denom ? 1 + p.u_p : 1);
+  if (!(terms.weight_gain * x.count * of_sum <= p.H_a && terms.weight_gain * (1 + p.u_p) <= p.H_p)) return false;
   if (!p.takes_no_maximum) return true;
   const bool inverted = p.c_div > 1;  // 1/sum must be a normal number too
   return x.range.bottom >= std::log(p.least_weight) + 1 &&

@@ -125,7 +125,8 @@ PrefixTerms PrefixKeys::terms(const PrefixSums& sums, double reference, const do
   KeyTerms terms;
   find_weight_gains(x, terms);
   find_denominator(x, static_cast<double>(sums.big) * p.u_a + c.H * sums.small / L, terms);
-  const double range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
+  const double rounded_up = (1 + pw(p.u_a, 2 * n + 4)) * (1 + p.u_p) * (1 + 0x1p-40);  // C42
+  const double range = terms.weight_gain * rounded_up;
   const bool in_domain = sizes_stay_in_range(x) && weights_stay_in_range(x, terms) && scale_stays_in_range(x, q) &&
                          range * most_abs_sum <= p.H_a;
   if (!in_domain || !(terms.denominator > 0)) return out;
@@ -146,15 +147,15 @@ PrefixTerms PrefixKeys::terms(const PrefixSums& sums, double reference, const do
   c.inverse_denominator = 1 / terms.denominator;
   const Finish finish(p);
   c.Uf = finish.Uf, c.lam = finish.lam;
-  c.lam_weight = terms.lam_weight;
+  c.lam_weight = terms.lam_weight + terms.lam_twice;
   c.lam_p = std::min(p.lam_p, 1.0);
   c.big = static_cast<double>(sums.big);
   c.lost = n * 0x1p-1009;
   c.per_lost = (1 + 0x1p-30) * (1 + finish.Uf) * c.inverse_denominator * terms.factor;
   out.most_size = p.H_o;
   const double vanished = terms.vanished_gain * (1 + 0x1p-20);
-  out.finite_required =
-      vanished * std::max(n, most_abs_sum) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
+  out.finite_required = vanished * rounded_up * std::max(n, most_abs_sum) <= p.H_a && vanished * (1 + p.u_p) <= p.H_p &&
+                        vanished * p.least_weight <= 1;
   if (row_.want_lse) {
     const double most_l = most_.f + C, mean = sums.lse_error / L + C;
     if (!(most_l <= largest_E)) return out;

@@ -110,6 +110,7 @@ struct RowPass {
   Accumulation sums;
   Finish finish;
   double lam_keys;          ///< the most that a weight loses by underflow
+  double rounded_up;        ///< by what roundings make sums of weights and values larger at the most (C42)
   double range;             ///< what multiplies the values at the most, in a sum
   double inverse;           ///< of the least denominator
   double underflow_here;    ///< of the double pass, here: a subnormal product takes long to compute
@@ -131,8 +132,9 @@ RowPass::RowPass(const Profile& profile, const RowKeys& of, const KeyTerms& of_k
       n(static_cast<double>(of.n)),
       sums(profile, of.n, of_keys.big),
       finish(profile) {
-  lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight;
-  range = terms.weight_gain * (1 + pw(p.u_a, 2 * n + 4)) * (1 + 0x1p-40);
+  lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight + terms.lam_twice;
+  rounded_up = (1 + pw(p.u_a, 2 * n + 4)) * (1 + join(p.u_p, p.u_drop)) * (1 + 0x1p-40);  // C42
+  range = terms.weight_gain * rounded_up;
   inverse = 1 / terms.denominator;
   underflow_here = (n + 16) * 0x1p-1070;
   LN = terms.factor * (2 * n + p.rescaling_operations(n)) * p.lam_a + p.lam_in + p.lam_drop;
@@ -240,7 +242,7 @@ void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms
     if (!(x.per_lost * lost <= B * 0x1p-24)) {
       if (!x.known_lost) underflow_sums(p, x.row, x.terms, x.values, x.w);
       x.known_lost = true;
-      lost = std::min(lost, x.w.lost[static_cast<std::size_t>(k)]);
+      lost = std::min(lost, x.w.lost[static_cast<std::size_t>(k)] + x.terms.lam_twice * x.values.abs_sum[k]);
     }
     if (lost > 0) B += x.per_lost * lost;
     e.allowed = B;
@@ -265,8 +267,8 @@ void find_excuses(const RowPass& x, Column column, std::int64_t k, ElementTerms&
   const Profile& p = x.p;
   const double B = e.allowed, S = e.scores;
   const double vanished = x.terms.vanished_gain * p.gain * (1 + 0x1p-20);
-  e.finite_required =
-      vanished * std::max(x.n, x.values.abs_sum[k]) <= p.H_a && vanished <= p.H_p && vanished * p.least_weight <= 1;
+  e.finite_required = vanished * x.rounded_up * std::max(x.n, x.values.abs_sum[k]) <= p.H_a &&
+                      vanished * (1 + p.u_p) <= p.H_p && vanished * p.least_weight <= 1;
 
   // What is left of the bound however well the scores are known.
   const double noise = B - (1 + x.finish.Uf) * S * (1 + (x.terms.UD + x.terms.LD) * x.inverse);
@@ -276,9 +278,9 @@ void find_excuses(const RowPass& x, Column column, std::int64_t k, ElementTerms&
   double most_value = column.most;
   if (x.values.all_low)
     most_value = std::max({most_value, std::fabs(x.values.all_low[k]), std::fabs(x.values.all_high[k])});
-  const bool gains_in_range =
-      (p.gain == 1 && p.H_drop == infinity) ||
-      (p.gain * x.terms.weight_gain * (1 + 0x1p-20) <= p.H_p && 2 * p.gain * most_value <= p.H_drop);
+  const bool gains_in_range = (p.gain == 1 && p.H_drop == infinity) ||
+                              (p.gain * x.terms.weight_gain * (1 + join(p.u_p, p.u_drop)) * (1 + 0x1p-20) <= p.H_p &&
+                               2 * p.gain * most_value <= p.H_drop);
   if (!x.terms.in_domain || !gains_in_range || !(p.gain * x.range * x.values.abs_sum[k] <= p.H_a) ||
       !(p.gain * (e.size + B) <= p.H_o || B == infinity))
     e.excuse = Excuse::overflow;

@@ -75,8 +75,9 @@ struct KeyTerms {
   double merge = 0;       ///< what merging through log-sum-exp adds to the logarithm of the sum
   double factor = 2;      ///< of underflow (P7)
   double lam_weight = 0;  ///< absolute error of a weight by underflow of exp
+  double lam_twice = 0;   ///< what two underflows in a row make of each other, which no weight caps (C39)
   double lse_allowed = 0;
-  double weight_gain = 1;           ///< e^{T + residual}: no weight exceeds it
+  double weight_gain = 1;           ///< e^{T + residual}, with the errors of exponentials: no weight exceeds it
   double vanished_gain = 1;         ///< the same for keys that carry no weight, in a block of nothing else, and for
                                     ///< scores stored after their maximum was taken
   bool capped = false;              ///< a weight may have grown beyond what doubles hold: S is its cap

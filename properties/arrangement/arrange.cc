@@ -78,8 +78,8 @@ Case with_additive_mask(Case c) {
   return c;
 }
 
-Case with_post_scale(Case c) {
-  c.mask_convention = MaskConvention::post_scale;
+Case with_convention_of_numbers(Case c) {
+  if (!c.mask().present() || c.mask().dtype() == DType::boolean) c.mask_convention = MaskConvention::post_scale;
   return c;
 }
 

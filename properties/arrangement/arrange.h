@@ -25,9 +25,9 @@ void drop_positions(Case& c);
 /// The same problem with its mask written out: additive, in the case's dtype, [batch|1, heads|1, M, N], 0 where there
 /// was none; a boolean mask becomes 0 and -inf. The causal form stays.
 [[nodiscard]] Case with_additive_mask(Case c);
-/// The same problem with a mask that is to take numbers, which are added after the scale. Of a mask that hides and
-/// nothing else a case may say otherwise, and it would be so of the numbers.
-[[nodiscard]] Case with_post_scale(Case c);
+/// The same problem, before its mask takes numbers: they are added after the scale, unless it has some that are not. Of
+/// a mask that hides and nothing else a case may say what it likes.
+[[nodiscard]] Case with_convention_of_numbers(Case c);
 /// The same problem with its mask and what positions hide as one additive mask, and without what hides by position.
 [[nodiscard]] Case with_causal_written_out(Case c);
 /// Sets the mask entry (i, s) of every batch entry and head (of every row where i < 0); the mask is written out first.

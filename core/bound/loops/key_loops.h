@@ -92,8 +92,8 @@ struct KeyLoops {
   void (*normalise)(const double* s, std::int64_t n, double m, double log_sum, double inverse, double* la,
                     double* alpha);
   /// caps[j]: the most that the weight of key j loses absolutely, min(lam_p, pp[j]) of its rounding and lam_weight of
-  /// its exponential, or where that `vanishes` no more than twice the weight, which is at most exp(la + E - z). Returns
-  /// the least.
+  /// its exponential, or where that `vanishes` no more than 17/16 of the weight and what its rounding loses (C39). The
+  /// weight is at most exp(la + E - z). Returns the least.
   double (*lost_weights)(const KeyArrays& x, std::int64_t n, double lam_p, double lam_weight, double dead, double z,
                          bool vanishes, double* caps);
   /// As floats, to nearest.

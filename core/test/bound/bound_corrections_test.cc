@@ -556,6 +556,117 @@ TEST(BoundCorrections, C38_AProductOfWhatIsReadAsZeroIsNotExact) {
   EXPECT_EQ(judged(scaled, 0.5, a).outcome, Outcome::held);
 }
 
+TEST(BoundCorrections, C39_AWeightThatUnderflowsTwiceMayBeManyTimesTooLarge) {
+  // e^-17.3125 is 1.016 * 2^-25, which f16 rounds to 2^-24. The sums are in f32: the first key's weight is twice too
+  // large, and is so again at each of four rescalings by as much.
+  Arithmetic a = plain(DType::f16);
+  a.score_sums = DType::f16;
+  a.output = DType::f32;
+  a.block = 2;
+  std::vector<Numbers> keys{{-17.3125}, {0}};
+  for (int i = 1; i <= 4; ++i) keys.insert(keys.end(), 2, {17.3125 * i});
+  Numbers v(keys.size(), 0);
+  v[0] = 1;
+  const Case c = row_of(DType::f16, {1}, keys, v);
+  const std::vector<bool> exact(keys.size(), true);
+  expect_as_written(c, a, exact);
+  const double without = written_bound(c, profile_for(c, a), Without::two_underflows, exact);
+  EXPECT_GT(error_of(c, output_of(c, a), a), 4 * without);
+  expect_needed(c, output_of(c, a), a, without);
+}
+
+/// A kernel that does what it declares returns no number, which nobody may hold against it.
+void expect_excused(const Case& c, const Arithmetic& a, const Structure& structure = {}) {
+  const double found = output_of(c, a, structure);
+  EXPECT_FALSE(std::isfinite(found)) << found;
+  const Verdict verdict = judged(c, found, a);
+  EXPECT_EQ(verdict.outcome, Outcome::excused) << verdict.reason;
+}
+
+TEST(BoundCorrections, C41_WhatAScoreIsMadeOfMayHaveBeenRoundedUp) {
+  Arithmetic a = plain(DType::f32);
+  a.prescaled_q = DType::bf16;
+  Case c = row_of(DType::f32, {0x1.c4p0}, {{0x1.64d4c2p126}}, {1});
+  c.scale = 0x1.ap0;
+  expect_excused(c, a);
+
+  a = plain(DType::f32);
+  a.mask_format = DType::bf16;
+  expect_excused(row_of(DType::f32, {1}, {{-0x1.4faeb8p122}}, {1}, {-0x1.f50b7cp127}), a);
+
+  a = plain(DType::bf16);
+  a.descale = DescalePlace::inputs;
+  c = row_of(DType::bf16, {0x1.a8p1}, {{0x1.48p125}}, {1});
+  c[Slot::q_descale] = Tensor(DType::f32, {1, 1, 1}, Numbers{0x1.e201c2p0});
+  expect_excused(c, a);
+}
+
+TEST(BoundCorrections, C42_AWeightMayBeLargerThanItsExponential) {
+  // Rounded to a narrower format, of a maximum that lags and of a folded one.
+  Arithmetic a = plain(DType::f32);
+  a.weights = DType::bf16;
+  a.block = 1;
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 1;
+  expect_excused(row_of(DType::f32, {1}, {{0}, {0x1.fffffep-1}}, {0, 0x1.78b466p126}), a);
+  a = plain(DType::f32);
+  a.weights = DType::bf16;
+  a.base2 = a.folded_exp2 = true;
+  expect_excused(row_of(DType::f32, {1}, {{0x1.f8c98cp16}}, {0x1.fc11bep127}), a);
+  // The exponent of a narrow format.
+  a = plain(DType::f32);
+  a.score_sums = DType::bf16;
+  a.block = 1;
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 0x1.1f8f9551c8d5dp+3;
+  expect_excused(row_of(DType::f32, {1}, {{0x1.e4p+0}, {0x1.5cp+3}}, {0, 0x1.04593cp+115}), a);
+  // exp(0) above 1, once for each rescaling.
+  a = plain(DType::f32);
+  a.exp_ulp = 4;
+  a.block = 1;
+  Structure errs;
+  errs.exp_errs = true;
+  Numbers v(8, 0);
+  v[0] = 0x1.ffffc2p+127;
+  expect_excused(row_of(DType::f32, {1}, std::vector<Numbers>(8, Numbers{0}), v), a, errs);
+}
+
+TEST(BoundCorrections, C43_TheSumOfWeightsIsRounded) {
+  // 1153 weights of 56.78 are 65,469, below the largest f16, and above it as they are rounded one after another: then
+  // the quotient is 0.
+  Arithmetic a = plain(DType::f16);
+  a.accumulate = DType::f16;
+  a.output = DType::f32;
+  a.max = MaxPolicy::lazy;
+  a.block = 64;
+  const double score = std::log(3634 / 64.0), high = round_to(DType::f16, score);
+  const double low = round_to(DType::f16, (score - high) * 2048);
+  a.lazy_nats = (high + low / 2048) * (1 + 1e-7);
+  std::vector<Numbers> keys(1216, Numbers{high, low});
+  keys[63] = {0, 0};
+  Numbers mask(1216, 0);
+  std::fill_n(mask.begin(), 63, -HUGE_VAL);
+  const Case c = row_of(DType::f16, {1, 1.0 / 2048}, keys, Numbers(1216, 0.25), mask);
+  EXPECT_LE(1153 * std::exp(a.lazy_nats), format_of(DType::f16).largest);
+  EXPECT_EQ(judged(c, 0, a).outcome, Outcome::excused);
+}
+
+TEST(BoundCorrections, C44_TheLogarithmOfASumBelowALaggingMaximum) {
+  // The sum is 1 + e^33, whose logarithm may err by 4u of 33; beside ln 2, and beside a log-sum-exp that is near 0.
+  Arithmetic a = plain(DType::f32);
+  a.block = 1;
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 33.5;
+  const Case c = row_of(DType::f32, {1}, {{-33}, {0}}, {1, 1});
+  const Soft f32(DType::f32, false, false);
+  const double sum = f32.add(1, f32.round(std::exp(33.0)));
+  const double lse = f32.add(-33, f32.round(std::log(sum) * (1 + 0x1p-22)));
+  EXPECT_GT(lse, 7e-6);
+  const Verdict verdict =
+      judge_attention(c, Tensor(DType::f32, c.out_shape(), Numbers{1}), Tensor(DType::f64, {1, 1, 1}, Numbers{lse}), a);
+  EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+}
+
 TEST(BoundCorrections, C13_TheCertificateDoesNotShrinkWithADeclaredDepth) {
   // Equal terms round the same way again and again: a double sum of 4096 of them errs by more than 2^-28 of the bound
   // of a kernel that adds them up in a tree.

@@ -392,5 +392,43 @@ TEST(BoundProofGaps, P37_TermALogSumExpIsFartherThanAMaximum) {
   expect_term(two_keys(), p, Without::distant_reference);
 }
 
+TEST(BoundProofGaps, P40_TermWhatIsLostIsRoundedWithTheRest) {
+  // Keys of little weight, and one that has nearly all of it and the value 0.
+  std::vector<Numbers> keys(40, Numbers{-80});
+  keys[0] = {0};
+  Numbers v(40, 1);
+  v[0] = 0;
+  const Case c = row_of(DType::f32, {1}, keys, v);
+  Profile p = profile_for(c, plain(DType::f32));
+  p.u_a = 1e-3, p.lam_a = 1e-30;
+  expect_term(c, p, Without::grown_losses);
+  p = profile_for(c, plain(DType::f32));
+  p.lazy = 1, p.u_e = 1e-2, p.lam_a = 1e-30;
+  expect_term(c, p, Without::grown_losses);
+}
+
+TEST(BoundProofGaps, P45_TermABiasIsConvertedAndThenRoundedWithTheSum) {
+  for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
+    Case c = row_of(DType::f32, Numbers(64, 0x1p-3), {Numbers(64, -0x1p-6), Numbers(64, 0x1p-6)}, {1, -1}, {0.5, 0});
+    c.mask_convention = convention;
+    Arithmetic a = plain(DType::f32);
+    a.score_sums = a.mask_format.emplace(DType::bf16);
+    a.bias_in_sum = true;
+    a.prescaled_q = DType::f32;
+    const Profile p = profile_for(c, a);
+    const std::vector<bool> no_score_exact;
+    const double allowed = attention_bounds(c, a).elements.at(0).allowed;
+    EXPECT_GE(allowed, written_bound(c, p, Without::nothing, no_score_exact) * (1 - 0x1p-20));
+    EXPECT_LT(written_bound(c, p, Without::converted_start, no_score_exact), allowed * 0.999);
+  }
+}
+
+TEST(BoundProofGaps, P46_TermExponentsOfPartsThatAreNotDividedAgain) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.lse_merge = true;
+  p.u_e = 1e-2, p.c_e = 3;
+  expect_term(two_keys(), p, Without::distances_of_parts);
+}
+
 }  // namespace
 }  // namespace attest::fleet

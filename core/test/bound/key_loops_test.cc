@@ -171,9 +171,10 @@ TEST_P(KeyLoopsOf, KnowWhatAWeightMayLose) {
       double expected_least = infinity;
       for (std::size_t j = 0; j < n; ++j) {
         const double exponent = logs[j] - z;
-        const double twice = exponent > -700 ? 2 * weights[j] : exponent > -745 ? infinity : 0.0;
         const double whole = exponent > -700 ? weights[j] : exponent > -745 ? 0x1p-1009 : 0.0;
-        const double cap = std::min(1e-3, whole) + (vanishes ? std::min(lam_weight, twice) : lam_weight);
+        const double stored = std::min(1e-3, whole);
+        const double most = exponent > -700 ? 1.0625 * weights[j] + stored : exponent > -745 ? infinity : 0.0;
+        const double cap = stored + (vanishes ? std::min(lam_weight, most) : lam_weight);
         EXPECT_EQ(caps[j], cap) << j;
         expected_least = std::min(expected_least, cap);
       }

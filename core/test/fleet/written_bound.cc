@@ -31,7 +31,7 @@ struct Row {
   Without left_out;
 
   std::size_t n = static_cast<std::size_t>(c.k().shape()[2]);
-  Real count = static_cast<Real>(n), L1 = std::log(count) + 1;
+  Real count = static_cast<Real>(n), L1 = std::log(count) + 1 + static_cast<Real>(p.lazy);
   Real tau = without(Without::size_of_scale) ? c.scale : std::fabs(c.scale);
   bool pre_scale = c.mask_convention == MaskConvention::pre_scale;
   Real th_l2e = p.th_l2e, th_tau = p.th_tau, T = p.lazy, R = p.rescalings, u_a = p.u_a;
@@ -45,10 +45,11 @@ struct Row {
   Real most_a = 0;
   // Of `exponents`.
   Reals E{zeros()}, lowest{zeros()};
+  Real common = 0;  ///< what all exponents err by
   Real Mabs = 0, lower = -HUGE_VALL;
   // Of `weights`.
   Reals pp{zeros()};
-  Real S = 0, A = 0, lam_e = 0, lost = 0, denominators = 0;
+  Real S = 0, A = 0, lam_e = 0, twice = 0, lost = 0, denominators = 0;
 
   void exact_values();
   void scores(const std::vector<bool>& exact);
@@ -106,12 +107,15 @@ void Row::scores(const std::vector<bool>& exact) {
                                        (p.lam_q + p.lam_in * std::max<Real>(1, tau)) * k1[j] + tau * p.lam_in * q1)
                          : tau * (1 + gs) * (2 * n_s * p.lam_s + p.lam_in * (q1 + k1[j])));
     e1 += p.u_raw * (std::fabs(t[j]) + e1) + (prescaled ? std::max<Real>(1, tau) : tau) * p.lam_raw;
+    const bool begins = p.bias_in_sum && !divided && !without(Without::converted_start);
+    const Real both = begins ? joined(gs, p.u_raw) * p.u_bc * std::fabs(b[j]) : 0;
     if (pre_scale) {
       const Real th = joined(thB, thS);
-      a[j] = (1 + th_tau) * ((1 + th) * (e1 + p.u_bc * std::fabs(b[j]) + tau * p.lam_bc) + th * std::fabs(s[j])) +
-             p.lam_scale + p.lam_bias;
+      a[j] =
+          (1 + th_tau) * ((1 + th) * (e1 + both + p.u_bc * std::fabs(b[j]) + tau * p.lam_bc) + th * std::fabs(s[j])) +
+          p.lam_scale + p.lam_bias;
     } else {
-      a[j] = (1 + thB) * ((1 + th_tau) * ((1 + thS) * e1 + thS * std::fabs(t[j])) + p.lam_scale +
+      a[j] = (1 + thB) * ((1 + th_tau) * ((1 + thS) * (e1 + both) + thS * std::fabs(t[j])) + p.lam_scale +
                           (divided ? of_b : static_cast<Real>(p.u_bc)) * std::fabs(b[j]) + p.lam_bc) +
              thB * (std::fabs(s[j]) + th_tau * std::fabs(t[j])) + p.lam_bias;
     }
@@ -136,6 +140,7 @@ void Row::exponents() {
   const Real of_exp = p.eps_exp / (1 - static_cast<Real>(p.eps_exp));
   const Real eps =
       (of_exp + (without(Without::exponent_underflow) ? 0 : p.lam_exponent)) * (1 + R + (p.lse_merge ? 2 : 0));
+  common = eps;
   const bool near = without(Without::distant_reference);
   const Real fallen = near ? 0 : 2 * thE, reach = near ? p.u_lse : std::max<Real>(p.u_lse, thE);
   for (std::size_t j = 0; j < n; ++j) {
@@ -147,9 +152,10 @@ void Row::exponents() {
       centred = th_tau * (1 + th_l2e) * std::fabs(g[j] - g_mean) + th_l2e * std::max(std::fabs(s[j] - s_mean), D);
     if (without(Without::growing_constants)) own = a[j], centred -= th_tau * th_l2e * std::fabs(g[j] - g_mean);
     E[j] = own + centred + thE * D + p.c_m * p.u_e * (1 + thE) * Q + eps;
-    if (p.lse_merge)
-      E[j] += p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (1 + fallen) * (Q + L1) + p.eps_log * L1 * (1 + p.u_lse) +
-              p.u_lse * D + reach * L1 + fallen * of_exp;
+    const Real on_Q = p.u_lse * (1 + static_cast<Real>(p.u_lse)) * (1 + fallen);
+    const Real of_merge = on_Q * L1 + p.eps_log * L1 * (1 + p.u_lse) + reach * L1 + fallen * of_exp;
+    if (p.lse_merge) E[j] += on_Q * Q + p.u_lse * D + of_merge;
+    if (p.lse_merge && j == 0) common += of_merge;
     lowest[j] = la[j] - E[j];
   }
 }
@@ -157,7 +163,10 @@ void Row::exponents() {
 void Row::weights() {
   const bool doubles = without(Without::logarithms);
   const Real Z = total(lowest, doubles);
-  lam_e = p.lam_e * (2 + R * (without(Without::lazy_underflow) ? 1 : std::exp(T + p.c_m / 2)));
+  lam_e =
+      p.lam_e * (2 + R * (without(Without::lazy_underflow) ? 1 : std::exp((1 + power(p.u_e, p.c_e)) * T + p.c_m / 2)));
+  const bool once = without(Without::two_underflows);
+  twice = once ? 0 : R * (17 + 16 * R) * p.lam_e * (p.lam_p + lam_e + p.lam_e);
   Real most_d = 0, most_v = 0;
   for (std::size_t j = 0; j < n; ++j) {
     // Term by term: the difference itself may be less than the last bit of either.
@@ -179,9 +188,10 @@ void Row::weights() {
     const Real dead = p.least_score < 0x1p-200 ? -1490 : -745;
     const Real exponent = la[j] + E[j] - std::log(Z);
     const bool gone = exponent < -700 && exponent > dead && !without(Without::far_exponents);
-    Real cap = gone ? lam_e : 2 * weight;
+    const Real stored = std::min<Real>(p.lam_p, pp[j]);
+    Real cap = gone ? lam_e : once ? 2 * weight : Real{1.0625} * weight + stored;
     if (!p.exp_vanishes && !without(Without::clamped_exp)) cap = lam_e;
-    lost += std::fabs(v[j]) * (std::min<Real>(p.lam_p, pp[j]) + std::min(lam_e, cap));
+    lost += std::fabs(v[j]) * (stored + std::min(lam_e, cap) + twice);
     denominators += std::min(u_a, pp[j]);
   }
   S = S < most_d || (doubles && std::isnan(S)) ? S : most_d;
@@ -206,15 +216,21 @@ Real Row::bound() const {
   if (p.p_in_denom) UD = joined(UD, p.u_p), least *= 1 - p.u_p;
   least = std::max(p.p_in_denom && without(Without::rounded_shares) ? (1 - of_sum) * (1 - p.u_p) : 1 - UD, least);
   if (p.lse_merge) {
-    const Real merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 +
+    const Real beyond =
+        without(Without::distances_of_parts) ? 0 : std::max<Real>(0, power(p.u_e, p.c_e) - static_cast<Real>(p.u_lse));
+    const Real merge = 2 * (p.u_lse * (Mabs + L1) + beyond * L1) + p.eps_log * L1 +
                        (without(Without::second_merge_error) ? 1 : 2) * static_cast<Real>(p.eps_exp);
     UD = joined(UD, std::expm1(merge));
     least *= std::exp(-merge);
   }
   Real factor = p.stored && !without(Without::stored_maximum) ? 2 * std::exp(2 * most_a) : 2;
   if (p.fixed_shift) factor *= std::exp(std::max<Real>(0, -lower));
+  if (!without(Without::grown_losses))
+    factor *= std::exp(2 * (power(p.u_e, p.c_e) * T + common)) * (1 + power(u_a, h + R + p.extra)) * (1 + p.u_p) *
+              (1 + power(p.lam_e, R));
   const Real rescaled = 2 * R + (p.lse_merge && !without(Without::merge_operations) ? 3 * count : 0);
-  const Real LD = factor * (count * lam_e + (count + rescaled) * p.lam_a + (p.p_in_denom ? count * p.lam_p : 0));
+  const Real LD = factor * (count * (lam_e + twice) + (count + rescaled) * p.lam_a +
+                            (p.p_in_denom ? count * (p.lam_p + std::min(p.lam_p, p.lam_a)) : 0));
   const Real LN =
       factor * (lost + (2 * count + rescaled) * p.lam_a) + (without(Without::flushed_inputs) ? 0 : p.lam_in);
   const Real N = p.u_p * A + (1 + p.u_p) * sums, Uf = joined(power(u_a, p.c_div), p.u_o);

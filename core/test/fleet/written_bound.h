@@ -30,6 +30,10 @@ enum class Without {
   rounded_shares,       ///< C35: (1 - u_p)(1 - UD) in the denominator
   merge_operations,     ///< C36: two operations for each reference, however many parts are merged
   distant_reference,    ///< C37: no log-sum-exp is above all scores, or below the maximum of its part
+  two_underflows,       ///< C39: 2 pp whatever a weight loses
+  grown_losses,         ///< P40: what is lost is rounded no more
+  distances_of_parts,   ///< P46: u_lse, whatever an exponent rounds
+  converted_start,      ///< P45: a bias that begins the sum is converted, or rounded with the sum, but not both
 };
 
 /// B of the only output element of a case with one query, one head and dv = 1; no mask hides a key. `exact_scores`:

@@ -95,13 +95,16 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
     g_ = pw(u_a, n + 1 + 2 * R)
     if P["rn"]:  # 1.2, refined accumulation
         UD = min(UD, (1 + g_) * (2 * R * u_a + (1 + g_) * sum(min(u_a, pj) for pj in pp)))
-    LDterm = lam_e * (2 + R * exp(T + c_m / 2))  # 1.7.3
-    LD = 2 * (n * LDterm + (n + 2 * R) * lam_a)
+    LDterm = lam_e * (2 + R * exp((1 + thE) * T + c_m / 2))  # 1.7.3, 1.7.40
+    twice = R * (17 + 16 * R) * lam_e * (P["lam_p"] + LDterm + lam_e)  # 1.7.39
+    common = (eps / (1 - eps) + P["lam_exponent"]) * (1 + R)
+    grown = exp(2 * (thE * T + common)) * (1 + u_a) ** (n + R) * (1 + P["u_p"]) * (1 + lam_e) ** R  # 1.7.40
+    LD = 2 * grown * (n * (LDterm + twice) + (n + 2 * R) * lam_a)
     low = (1 - u_a) ** cD  # 1.7.24: what the sum of weights cannot fall below
     if P["p_in_denom"]:
         UD = oplus(UD, P["u_p"])
         low *= 1 - P["u_p"]
-        LD += 2 * n * P["lam_p"]
+        LD += 2 * grown * n * (P["lam_p"] + min(P["lam_p"], lam_a))
     low = max(1 - UD, low) - LD
     Uf = oplus(pw(u_a, c_div), P["u_o"])
     out = []
@@ -119,8 +122,9 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
             acc = min(acc, (1 + g_) * ((1 + 2 * R + norm_first * c_div) * u_a * Ap
                                        + (1 + g_) * sum(min(u_a * Ap, pp[j] * abs(v[j][c])) for j in range(n))))
         N = P["u_p"] * Ap + (1 + P["u_p"]) * acc
-        LN = 2 * (sum(abs(v[j][c]) * (min(P["lam_p"], pp[j]) + min(LDterm, 2 * pp[j])) for j in range(n))
-                  + (2 * n + 2 * R) * lam_a)
+        stored = [min(P["lam_p"], pp[j]) for j in range(n)]
+        LN = 2 * grown * (sum(abs(v[j][c]) * (stored[j] + min(LDterm, mpf("1.0625") * pp[j] + stored[j]) + twice)
+                              for j in range(n)) + (2 * n + 2 * R) * lam_a)
         pre = S + (N + LN + (abs(o[c]) + S) * (UD + LD)) / low
         out.append((1 + TWO ** -30) * ((1 + Uf) * pre + Uf * abs(o[c]) + (1 + Uf) * max(P["lam_o"], lam_a)))
     return o, out, E

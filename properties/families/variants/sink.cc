@@ -64,7 +64,7 @@ SinkAsKey sink_as_key(const Kernel& kernel, const Case& c) {
                      N = keys_of(c);
   if (!keys_within(kernel).has(N + 1))
     throw NoAnswer{skipped(fmt::format("the manifest allows no problem of {} keys", N + 1))};
-  Case masked = with_post_scale(with_causal_written_out(c));
+  Case masked = with_causal_written_out(with_convention_of_numbers(c));
   const DType format = masked.mask().dtype();
   // The mask has to hold the sinks too.
   Case plain = with_sinks(c, [&](std::int64_t, double sink) {
@@ -366,7 +366,7 @@ Case on_grid(const Case& c) {
   const auto gridded = [&](double old) {
     return old == -infinity || in_a_proof() ? old : std::clamp(std::round(4 * old) / 4, -most, most);
   };
-  Case grid = with_post_scale(with_additive_mask(c));
+  Case grid = with_additive_mask(with_convention_of_numbers(c));
   grid[Slot::mask] = mapped(grid.mask(), [&](std::int64_t, double old) { return gridded(old); });
   return with_sinks(grid, [&](std::int64_t, double old) { return gridded(old); });
 }

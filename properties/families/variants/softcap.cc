@@ -104,7 +104,7 @@ double formal_entry(const Case& c, const RowPlace& at, std::int64_t j, double ad
 // that much scores are apart.
 Verdict equals_mask(Kernel& kernel, const Case& c) {
   const std::int64_t batch = batch_of(c), heads = heads_of(c), M = queries_of(c), N = keys_of(c);
-  Case masked = with_post_scale(without_softcap(with_causal_written_out(c)));
+  Case masked = without_softcap(with_causal_written_out(with_convention_of_numbers(c)));
   Tensor mask(widest_mask(kernel, c), {batch, heads, M, N});
   const double largest = largest_entry(kernel, c);
   std::vector<double> deltas;
@@ -289,7 +289,7 @@ Verdict scale_before(Kernel& kernel, const Case& c) {
 Verdict masks_after(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), N = keys_of(c), i = argument(c, "i", M), s = argument(c, "s", N);
   const std::int64_t spared = (s + 1 + argument(c, "l", N - 1)) % N;
-  const Case masked = hide_and_spare(c, i, s, spared);
+  const Case masked = hide_and_spare(with_convention_of_numbers(c), i, s, spared);
   const KeyWeights weights(kernel, masked);
   GenericInputs* const inputs = in_a_proof() ? &GenericInputs::current() : nullptr;
   bool judged = false;
@@ -312,7 +312,7 @@ Verdict masks_after(Kernel& kernel, const Case& c) {
   // So low that no product brings it back: half the lowest number, but where that leaves the domain.
   const double lowest = std::max(-1e9, -format_of(c.dtype()).largest / 4);
   if (!(-lowest > 4 * (2 * c.softcap + 100))) return {};
-  const Case low = with_post_scale(with_mask_entry(masked, i, s, lowest));
+  const Case low = with_mask_entry(masked, i, s, lowest);
   if (!why_unsupported(kernel.manifest(), low).empty()) return {};
   const KeyWeights beside(kernel, low);
   for (std::int64_t row = i; row < rows_of(c); row += M) {
@@ -337,7 +337,7 @@ Verdict masks_after(Kernel& kernel, const Case& c) {
 Verdict bias_after(Kernel& kernel, const Case& c) {
   const std::int64_t M = queries_of(c), N = keys_of(c), s = argument(c, "s", N);
   const double added = in_a_proof() ? any_number(0) : 2 * c.softcap + 1;
-  Case still = with_post_scale(with_mask_entry(c, -1, s, added));
+  Case still = with_mask_entry(with_convention_of_numbers(c), -1, s, added);
   still[Slot::q] = mapped(c.q(), [](std::int64_t, double) { return 0.0; });
   for (std::int64_t e = 0; e < still.mask().elements(); ++e)
     if (e % N != s && still.mask()[e] != -infinity) still[Slot::mask].set(e, 0);

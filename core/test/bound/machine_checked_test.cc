@@ -1,0 +1,37 @@
+#include "core/bound/machine_checked.h"
+
+#include <gtest/gtest.h>
+
+#include "core/test/fleet/fleet.h"
+
+namespace attest {
+namespace {
+
+TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
+  Arithmetic a = fleet::plain(DType::f32);
+  EXPECT_EQ(proof_text(a), "proved by machine");
+  a.block = 16;
+  a.max = MaxPolicy::lazy;
+  a.lazy_nats = 4;
+  a.weights = DType::bf16;
+  EXPECT_TRUE(beyond_the_proof(a).empty());
+  const auto beyond = [](auto change) {
+    Arithmetic changed = fleet::plain(DType::f32);
+    change(changed);
+    return beyond_the_proof(changed).size();
+  };
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.exp_ulp = 0; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.folded_exp2 = true; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = b.split_merge = true; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = b.normalise_first = true; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.block = 16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true, b.max = MaxPolicy::none; }), 1);
+  EXPECT_GE(beyond_the_proof(universal_arithmetic(DType::f32, DType::f32)).size(), 4);
+}
+
+}  // namespace
+}  // namespace attest
