@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "core/bound/machine_checked.h"
 #include "core/isolation/adapters.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/support/errors.h"
@@ -34,6 +35,25 @@ std::vector<KernelLine> kernel_lines() {
   return lines;
 }
 
+/// A kernel of the program's own, and what its arithmetics do that the proof of the tolerance by machine does not speak
+/// of.
+struct ToleranceLine {
+  std::string id, text;
+  std::vector<std::string> beyond;
+};
+
+std::vector<ToleranceLine> tolerance_lines() {
+  std::vector<ToleranceLine> lines;
+  for (const std::vector<KernelEntry>& entries : {builtin_kernels(), core_kernels(), control_kernels()})
+    for (const KernelEntry& entry : entries) {
+      // All dtypes of one of these do the same but in what is narrow.
+      const Arithmetic arithmetic = entry.make()->manifest().arithmetic.usual.begin()->second;
+      const std::vector<std::string_view> beyond = beyond_the_proof(arithmetic);
+      lines.push_back({entry.id, proof_text(arithmetic), {beyond.begin(), beyond.end()}});
+    }
+  return lines;
+}
+
 struct DTypeLine {
   DType dtype;
   int precision, min_exponent;
@@ -49,17 +69,22 @@ std::vector<DTypeLine> dtype_lines() {
   return lines;
 }
 
-std::string as_json(bool kernels, bool properties, bool dtypes) {
+/// What is listed.
+struct Listed {
+  bool kernels = false, properties = false, dtypes = false, tolerances = false;
+};
+
+std::string as_json(const Listed& listed) {
   JsonWriter json;
   json.begin_object();
-  if (kernels) {
+  if (listed.kernels) {
     json.key("kernels").begin_array();
     for (const KernelLine& line : kernel_lines()) {
       json.begin_object().member("id", line.id).member("summary", line.summary).end_object();
     }
     json.end_array();
   }
-  if (properties) {
+  if (listed.properties) {
     json.key("properties").begin_array();
     for (const Property* property : catalogue()) {
       json.begin_object()
@@ -72,7 +97,7 @@ std::string as_json(bool kernels, bool properties, bool dtypes) {
     }
     json.end_array();
   }
-  if (dtypes) {
+  if (listed.dtypes) {
     json.key("dtypes").begin_array();
     for (const DTypeLine& line : dtype_lines()) {
       json.begin_object()
@@ -80,6 +105,16 @@ std::string as_json(bool kernels, bool properties, bool dtypes) {
           .member("bytes", size_of(line.dtype))
           .member("precision", line.precision);
       json.member("min_exponent", line.min_exponent).member("largest", line.largest).end_object();
+    }
+    json.end_array();
+  }
+  if (listed.tolerances) {
+    json.key("tolerances").begin_array();
+    for (const ToleranceLine& line : tolerance_lines()) {
+      json.begin_object().member("id", line.id).member("machine_checked", line.beyond.empty());
+      json.key("beyond").begin_array();
+      for (const std::string& what : line.beyond) json.value(what);
+      json.end_array().end_object();
     }
     json.end_array();
   }
@@ -101,20 +136,20 @@ std::string properties_as_markdown() {
   return text;
 }
 
-std::string as_text(bool kernels, bool properties, bool dtypes) {
+std::string as_text(const Listed& listed) {
   std::string text;
   const auto section = [&](bool wanted, std::string_view title, const auto& body) {
     if (!wanted) return;
     text += fmt::format("{}{}:\n{}", text.empty() ? "" : "\n", title, body());
   };
-  section(kernels, "kernels", [] {
+  section(listed.kernels, "kernels", [] {
     std::vector<std::vector<std::string>> rows;
     for (const KernelLine& line : kernel_lines()) rows.push_back({"  " + line.id, line.summary});
     rows.push_back({"  exec:COMMAND", "a program that speaks the protocol of kernel-interface.md, section 2"});
     rows.push_back({"  PATH.so", "a shared library with the functions of kernel-interface.md, section 1"});
     return columns(rows, {false, false});
   });
-  section(properties, "properties", [] {
+  section(listed.properties, "properties", [] {
     std::string body;
     for (const Property* property : catalogue()) {
       body += fmt::format("  {}\n    {}\n    source: {}; needs: {}; in floating point: {}\n", property->name,
@@ -122,7 +157,7 @@ std::string as_text(bool kernels, bool properties, bool dtypes) {
     }
     return body;
   });
-  section(dtypes, "dtypes", [] {
+  section(listed.dtypes, "dtypes", [] {
     std::vector<std::vector<std::string>> rows;
     for (const DTypeLine& line : dtype_lines()) {
       rows.push_back({fmt::format("  {}", name_of(line.dtype)), fmt::format("{} significant bits", line.precision),
@@ -130,35 +165,42 @@ std::string as_text(bool kernels, bool properties, bool dtypes) {
     }
     return columns(rows, {false, true, false});
   });
+  section(listed.tolerances, "tolerances (properties/proofs/coq/rounding/README.md says how far the proof goes)", [] {
+    std::vector<std::vector<std::string>> rows;
+    for (const ToleranceLine& line : tolerance_lines()) rows.push_back({"  " + line.id, line.text});
+    return columns(rows, {false, false});
+  });
   return text;
 }
 
 struct ListOptions {
-  bool kernels = false, properties = false, dtypes = false;  ///< none: all of them
+  Listed listed;  ///< none: all of them
   bool json = false, markdown = false;
 
   void declare(OptionList& list) {
-    list.flag("--kernels", kernels, "kernels that have a name");
-    list.flag("--properties", properties, "the catalogue of properties");
-    list.flag("--dtypes", dtypes, "number formats");
+    list.flag("--kernels", listed.kernels, "kernels that have a name");
+    list.flag("--properties", listed.properties, "the catalogue of properties");
+    list.flag("--dtypes", listed.dtypes, "number formats");
+    list.flag("--tolerances", listed.tolerances,
+              "kernels whose tolerance is proved by machine, and what the proof does not speak of in others");
     list.flag("--json", json, "as JSON");
     list.flag("--markdown", markdown, "properties as a Markdown table");
   }
   void refuse() const {
-    refuse_if(markdown && (kernels || dtypes || !properties),
+    refuse_if(markdown && (listed.kernels || listed.dtypes || listed.tolerances || !listed.properties),
               "--markdown is for properties; use attest list --properties --markdown");
     refuse_if(markdown && json, "--markdown and --json exclude each other; give one");
   }
 };
 
 int print_list(const ListOptions& options) {
-  const bool all = !options.kernels && !options.properties && !options.dtypes;
-  const bool kernels = all || options.kernels, properties = all || options.properties, dtypes = all || options.dtypes;
+  Listed listed = options.listed;
+  if (!listed.kernels && !listed.properties && !listed.dtypes && !listed.tolerances) listed = {true, true, true, true};
   std::string text;
   if (options.markdown) {
     text = properties_as_markdown();
   } else {
-    text = options.json ? as_json(kernels, properties, dtypes) : as_text(kernels, properties, dtypes);
+    text = options.json ? as_json(listed) : as_text(listed);
   }
   std::fputs(text.c_str(), stdout);
   return 0;
@@ -168,7 +210,8 @@ int print_list(const ListOptions& options) {
 
 Command list_command() {
   return {with_options<ListOptions>(print_list), "list", "attest list [OPTIONS]",
-          "Lists kernels, properties and number formats.", "attest list --properties --markdown"};
+          "Lists kernels, properties, number formats and what is proved of tolerances.",
+          "attest list --properties --markdown"};
 }
 
 }  // namespace attest

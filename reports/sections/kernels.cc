@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "core/bound/machine_checked.h"
+#include "core/kernel/manifest.h"
 #include "properties/road/offered.h"
 #include "reports/page/print.h"
 #include "reports/results/summary_words.h"
@@ -76,8 +78,22 @@ Table unclaimed_bits(const KernelSummary& kernel) {
   return table;
 }
 
+/// How the tolerance of the kernel's arithmetic is proved; empty where its manifest is not known, or not read.
+std::string proof_of(const Reported& run, const KernelSummary& kernel) {
+  const auto record = std::ranges::find(run.journal.kernels, kernel.id, &KernelRecord::id);
+  if (record == run.journal.kernels.end() || record->manifest.empty()) return {};
+  const auto dtype = named<DType>(kernel.dtype);
+  try {
+    const Manifest manifest = parse_manifest(record->manifest, kernel.id);
+    const auto usual = manifest.arithmetic.usual.find(dtype.value_or(DType::boolean));
+    return usual == manifest.arithmetic.usual.end() ? std::string() : proof_text(usual->second);
+  } catch (const UsageError&) {
+    return {};
+  }
+}
+
 /// `open`: without being asked.
-Group kernel_group(const KernelSummary& kernel, bool open) {
+Group kernel_group(const Reported& run, const KernelSummary& kernel, bool open) {
   // Properties that compare bits have no utilisation: beside the others their zeros would be a wall.
   Tally all, measured;
   for (const PropertySummary& property : kernel.properties) {
@@ -90,6 +106,8 @@ Group kernel_group(const KernelSummary& kernel, bool open) {
   if (kernel.name != kernel.id) blocks.emplace_back(Paragraph{code(kernel.id), "note"});
   if (const std::string reach = reach_text(kernel); !reach.empty())
     blocks.emplace_back(Paragraph{fmt::format("Reach: {} ({}).", reach, reach_explained), "note"});
+  if (const std::string proof = proof_of(run, kernel); !proof.empty())
+    blocks.emplace_back(Paragraph{fmt::format("The tolerance of its arithmetic is {}.", proof), "note"});
   Table table{
       fmt::format("Properties of {} in {}", kernel.name, kernel.dtype),
       columns_of(
@@ -127,7 +145,7 @@ Blocks kernels_page(const Reported& run) {
   constexpr std::size_t few = 6;
   Blocks blocks;
   for (const KernelSummary& kernel : summary.kernels)
-    blocks.emplace_back(kernel_group(kernel, summary.kernels.size() <= few));
+    blocks.emplace_back(kernel_group(run, kernel, summary.kernels.size() <= few));
   return blocks.empty() ? Blocks{Paragraph{"No kernel was checked."}} : blocks;
 }
 

@@ -102,6 +102,12 @@ TEST(Program, SaysWhatItCanDo) {
   const auto json = parsed_json(list);
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
   EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
+  const std::string tolerances = output_of(folder, "$attest list --tolerances");
+  EXPECT_THAT(tolerances, Says("builtin:flash "));
+  EXPECT_THAT(tolerances, Says("by machine but for a folded scale beside a bias"));
+  for (const auto& line : json["tolerances"]) {
+    EXPECT_EQ(line["machine_checked"].get<bool>(), line["beyond"].empty()) << line;
+  }
   expect_status(folder, "$attest list > /dev/full", 2);
 }
 

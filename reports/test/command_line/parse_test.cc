@@ -190,7 +190,7 @@ TEST(Options, OffersTheNearestNameForEveryMistypedOption) {
       {"check",
        {"--kernel", "--property", "--dtype", "--cases", "--seed", "--jobs", "--out", "--resume", "--overwrite",
         "--shard", "--time", "--fail-fast", "--timeout", "--memory", "--inconclusive", "--case", "--quiet"}},
-      {"list", {"--kernels", "--properties", "--dtypes", "--json", "--markdown"}},
+      {"list", {"--kernels", "--properties", "--dtypes", "--tolerances", "--json", "--markdown"}},
       {"replay", {"--kernel", "--timeout"}},
       {"merge", {"--output"}},
       {"report", {"--output"}}};
