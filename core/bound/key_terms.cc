@@ -449,9 +449,7 @@ void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
     const double chain = pw(p.u_a, count + 1 + 2 * R + p.extra);
     out.sum_error = std::min(out.sum_error, (1 + chain) * ((2 * R + p.extra) * p.u_a + (1 + chain) * least_weights));
   }
-  // C16. An exponent that rounds more often than a log-sum-exp does so over the parts' distances (P46).
-  const double beyond_lse = std::max(0.0, x.c.thE - p.u_lse);
-  if (p.lse_merge) out.merge = 2 * (p.u_lse * (x.c.Mabs + L1) + beyond_lse * L1) + p.eps_log * L1 + 2 * p.eps_exp;
+  if (p.lse_merge) out.merge = 2 * p.u_lse * (x.c.Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
   const double factor = underflow_factor(x);
   out.factor = factor;
   out.LD = factor * (count * (out.lam_weight + out.lam_twice) + (count + p.rescaling_operations(count)) * p.lam_a +

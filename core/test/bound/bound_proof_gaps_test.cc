@@ -423,12 +423,5 @@ TEST(BoundProofGaps, P45_TermABiasIsConvertedAndThenRoundedWithTheSum) {
   }
 }
 
-TEST(BoundProofGaps, P46_TermExponentsOfPartsThatAreNotDividedAgain) {
-  Profile p = profile_for(two_keys(), plain(DType::f32));
-  p.lse_merge = true;
-  p.u_e = 1e-2, p.c_e = 3;
-  expect_term(two_keys(), p, Without::distances_of_parts);
-}
-
 }  // namespace
 }  // namespace attest::fleet

@@ -216,9 +216,7 @@ Real Row::bound() const {
   if (p.p_in_denom) UD = joined(UD, p.u_p), least *= 1 - p.u_p;
   least = std::max(p.p_in_denom && without(Without::rounded_shares) ? (1 - of_sum) * (1 - p.u_p) : 1 - UD, least);
   if (p.lse_merge) {
-    const Real beyond =
-        without(Without::distances_of_parts) ? 0 : std::max<Real>(0, power(p.u_e, p.c_e) - static_cast<Real>(p.u_lse));
-    const Real merge = 2 * (p.u_lse * (Mabs + L1) + beyond * L1) + p.eps_log * L1 +
+    const Real merge = 2 * p.u_lse * (Mabs + L1) + p.eps_log * L1 +
                        (without(Without::second_merge_error) ? 1 : 2) * static_cast<Real>(p.eps_exp);
     UD = joined(UD, std::expm1(merge));
     least *= std::exp(-merge);

@@ -32,7 +32,6 @@ enum class Without {
   distant_reference,    ///< C37: no log-sum-exp is above all scores, or below the maximum of its part
   two_underflows,       ///< C39: 2 pp whatever a weight loses
   grown_losses,         ///< P40: what is lost is rounded no more
-  distances_of_parts,   ///< P46: u_lse, whatever an exponent rounds
   converted_start,      ///< P45: a bias that begins the sum is converted, or rounded with the sum, but not both
 };
 

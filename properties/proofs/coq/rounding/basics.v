@@ -152,12 +152,37 @@ Proof.
     + assert (N := ln_le_minus1 (1 + t) ltac:(lra)). lra.
 Qed.
 
-(** Any weight that comes out as 0, where exp is no more than lam, is one of those values. *)
-Lemma underflow_to_zero eps lam x : 0 <= eps -> exp x <= lam -> near eps lam (exp x) 0.
+(** ** Underflow by rounding or by flushing: no more is lost by it than there is. *)
+Definition rounded (u lam x y : R) := Rabs (y - x) <= u * Rabs x + Rmin lam (Rabs x).
+
+Lemma rounded_near u lam x y : rounded u lam x y -> near u lam x y.
+Proof. unfold rounded, near. intros H. assert (Q := Rmin_l lam (Rabs x)). lra. Qed.
+
+(** Where 0 is a candidate for the result, as it is to nearest, near is enough. *)
+Lemma near_rounded u lam x y : 0 <= u -> near u lam x y -> Rabs (y - x) <= Rabs x -> rounded u lam x y.
 Proof.
-  unfold near. intros. rewrite Rminus_0_l, Rabs_Ropp. rewrite Rabs_pos_eq by (left; apply exp_pos).
-  assert (P := exp_pos x). nra.
+  unfold near, rounded. intros U H C. assert (0 <= u * Rabs x) by (apply Rmult_le_pos; auto using Rabs_pos).
+  unfold Rmin. destruct (Rle_dec _ _); lra.
 Qed.
+
+(** What is flushed to 0 is no more than lam: that is one of those values, for any weight too. *)
+Lemma flushed u lam x : 0 <= u -> Rabs x <= lam -> rounded u lam x 0.
+Proof.
+  intros U H. assert (0 <= u * Rabs x) by (apply Rmult_le_pos; auto using Rabs_pos).
+  apply near_rounded; auto; [unfold near|]; rewrite Rminus_0_l, Rabs_Ropp; lra.
+Qed.
+Lemma underflow_to_zero eps lam x : 0 <= eps -> exp x <= lam -> rounded eps lam (exp x) 0.
+Proof. intros E H. apply flushed; auto. rewrite Rabs_pos_eq; auto. left. apply exp_pos. Qed.
 
 Lemma Rle_min_compat a b c d : a <= c -> b <= d -> Rmin a b <= Rmin c d.
 Proof. intros. apply Rmin_glb; [eapply Rle_trans; [apply Rmin_l|auto] | eapply Rle_trans; [apply Rmin_r|auto]]. Qed.
+(** Sums of minima. *)
+Lemma Rmin_plus_le a b c d x y : a + c <= x -> b + d <= y -> Rmin a b + Rmin c d <= Rmin x y.
+Proof.
+  intros. assert (A1 := Rmin_l a b). assert (A2 := Rmin_r a b). assert (A3 := Rmin_l c d). assert (A4 := Rmin_r c d).
+  apply Rmin_glb; lra.
+Qed.
+Lemma Rmin_split a x y : 0 <= a -> 0 <= x -> 0 <= y -> Rmin a (x + y) <= Rmin a x + Rmin a y.
+Proof. intros. unfold Rmin. destruct (Rle_dec a (x + y)), (Rle_dec a x), (Rle_dec a y); lra. Qed.
+Lemma Rmin_pos a b : 0 <= a -> 0 <= b -> 0 <= Rmin a b.
+Proof. intros. apply Rmin_glb; auto. Qed.

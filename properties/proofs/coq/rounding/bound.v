@@ -116,12 +116,13 @@ Definition by_sum w0 k big v X :=
     * X.
 (** The sum of weights is at least 1 / F. *)
 Definition F := exp (2 * (thE A * T A) + X A r + (1 + thE A) * gap A).
-Definition lostJ (v : K -> R) (w0 lam0 : R) k c :=
-  2 * ((1 + u A) ^ k * g A ^ r *
-  (Sum (fun j => Rabs (v j)) J * (lam0 + INR r * (lame A * (w0 * gain A r))) + INR c * lam A)).
+(** What is lost by underflow. The part of a factor below which its own is one of many: any would do. *)
+Definition part := / (16 * (1 + INR r)).
+Definition lostJ (v : K -> R) (w0 lamw : R) k c :=
+  2 * ((1 + u A) ^ k * g A ^ r * (Sum (fun j => Rabs (v j) * loss A part w0 lamw r (pp j)) J + INR c * lam A)).
 Definition one := fun _ : K => 1.
-Definition lam_l := lam0 A w_l (lampd A).
-Definition lam_o := lam0 A w_o ((1 + u A) * lamp A).
+Definition lam_l := lampd A.
+Definition lam_o := (1 + u A) * lamp A.
 Definition EN := by_sum w_o ko bigo vv size + F * lostJ vv w_o lam_o ko co.
 Definition UD := by_sum w_l kl bigl one 1.
 Definition LD := F * lostJ one w_l lam_l kl cl.
@@ -130,9 +131,17 @@ Definition low := Rmax (1 - UD) ((2 - w_l) * (1 - u A) ^ kl) - LD.
 Definition pre := spread + (EN + (Rabs (exact J) + spread) * (UD + LD)) / low.
 Definition tolerance (Uf lamf : R) := (1 + Uf) * pre + Uf * Rabs (exact J) + lamf.
 
+Lemma part_pos : 0 < part.
+Proof. unfold part. assert (Ir := pos_INR r). apply Rinv_0_lt_compat. lra. Qed.
+Lemma F_ge1 : 1 <= F.
+Proof.
+  destruct OK. assert (X0 := X_pos A OK r). assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra).
+  assert (0 <= (1 + thE A) * gap A) by (apply Rmult_le_pos; lra). apply exp_ge1. lra.
+Qed.
+
 Lemma most_ge f j : In j J -> f j <= most f.
 Proof.
-  unfold most. induction J as [|i l IH]; simpl; [tauto|]. intros [->|H]; [apply Rmax_l|].
+  unfold most. induction J as [|i l IH]; simpl; [intros []|]. intros [->|H]; [apply Rmax_l|].
   eapply Rle_trans; [apply IH; auto|apply Rmax_r].
 Qed.
 
@@ -148,33 +157,50 @@ Proof.
   apply most_ge. eapply Permutation_in; [apply M|]. apply in_map. auto.
 Qed.
 
+Lemma lost_le ts m v w0 lamw k c W : 1 <= w0 -> 0 <= lamw -> Permutation (map fst ts) J -> 0 < W -> 1 <= W * F ->
+  (forall t, In t ts -> weight K sh m t <= W * pp (fst t)) ->
+  2 * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c).
+Proof.
+  intros W0 Lw M PW HF Hpp. assert (U0 := s_u A OK). assert (L0 := s_lam A OK).
+  assert (G := pow_ge1 (u A) k U0). assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto).
+  assert (Each : losses K sh A part v w0 lamw ts m r <=
+    W * F * Sum (fun j => Rabs (v j) * loss A part w0 lamw r (pp j)) J).
+  { rewrite <- (over_terms ts (fun j => Rabs (v j) * loss A part w0 lamw r (pp j))) by auto.
+    rewrite <- Sum_scal. unfold losses. apply Sum_le. intros t It. assert (Ht := Hpp t It).
+    assert (Wt := weight_pos K sh m t).
+    assert (Pp : 0 <= pp (fst t)) by (apply Rmult_le_reg_l with W; auto; lra).
+    assert (Q := loss_scale A OK part part_pos w0 lamw r _ (pp (fst t)) W F ltac:(lra) Lw ltac:(lra) F_ge1 HF Pp Ht).
+    assert (Q2 := Rmult_le_compat_l _ _ _ (Rabs_pos (v (fst t))) Q). lra. }
+  unfold lost, lostJ. set (V := losses K sh A part v w0 lamw ts m r) in *.
+  set (V' := Sum (fun j => Rabs (v j) * loss A part w0 lamw r (pp j)) J) in *.
+  assert (Lc : INR c * lam A <= W * F * (INR c * lam A))
+    by (apply le_times; auto; apply Rmult_le_pos; auto using pos_INR).
+  set (GQ := (1 + u A) ^ k * g A ^ r). assert (1 <= GQ) by (apply times_ge1; auto).
+  assert (GQ * (V + INR c * lam A) <= GQ * (W * F * (V' + INR c * lam A))) by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
 (** One of the sums, in units of the sum W of the weights. *)
 Lemma channel_bound ts m y v w0 lamw k r' c big W Xm : 1 <= w0 -> 0 <= lamw -> (r' <= r)%nat ->
   Permutation (map fst ts) J -> sums K sh A v w0 lamw ts m y k r' c ->
   0 < W -> 1 <= W * F -> (forall t, In t ts -> weight K sh m t <= W * pp (fst t)) ->
   Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * Xm ->
-  Rabs (y - Sum (fun t => weight K sh m t * v (fst t)) ts) <= W * (by_sum w0 k big v Xm + F * lostJ v w0 (lam0 A w0
-    lamw) k c).
+  Rabs (y - Sum (fun t => weight K sh m t * v (fst t)) ts) <=
+    W * (by_sum w0 k big v Xm + F * lostJ v w0 lamw k c).
 Proof.
   intros W0 Lw Hr M H PW HF Hpp HX.
-  destruct (sums_spec K sh A OK v w0 lamw W0 Lw _ _ _ _ _ _ H) as [Fk C].
-  apply (channel_mono K sh A OK _ _ _ _ _ _ k r' c k r c) in C; auto; [|apply lam0_pos; auto].
-  assert (Lost : 2 * lost K A v w0 (lam0 A w0 lamw) ts k r c <= W * (F * lostJ v w0 (lam0 A w0 lamw) k c)).
-  { replace (2 * lost K A v w0 (lam0 A w0 lamw) ts k r c) with (1 * lostJ v w0 (lam0 A w0 lamw) k c)
-      by (unfold lost, lostJ; rewrite (over_terms ts (fun j => Rabs (v j))) by auto; ring).
-    rewrite <- Rmult_assoc. apply Rmult_le_compat_r; auto.
-    assert (Q := lost_pos K A OK v w0 lamw W0 Lw ts k r c). unfold lost in Q.
-    rewrite (over_terms ts (fun j => Rabs (v j))) in Q by auto. unfold lostJ. lra. }
-  assert (L0 := lost_pos K A OK v w0 lamw W0 Lw ts k r c). assert (P0 := P_ge A OK w0 W0 k).
+  destruct (sums_spec K sh A OK part part_pos v w0 lamw W0 Lw _ _ _ _ _ _ H) as [Fk C].
+  apply (channel_mono K sh A OK part part_pos _ _ _ _ _ _ k r' c k r c) in C; auto.
+  assert (Lost : 2 * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c)).
+  { apply lost_le; auto. }
+  assert (L0 := lost_pos K sh A OK part part_pos v w0 lamw ts m k r c ltac:(lra) Lw). assert (P0 := P_ge A OK w0 W0 k).
   assert (Pl : (P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * ((P A w0 k - 1) * Xm)).
   { assert ((P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= (P A w0 k - 1) * (W * Xm))
       by (apply Rmult_le_compat_l; lra). lra. }
   unfold by_sum. destruct (nearest A) eqn:RN.
   - assert (H' : sums K sh A v w0 lamw ts m y k r' c) by auto.
-    assert (C2 := sums_error K sh A OK v w0 lamw W0 Lw RN big _ _ _ _ _ _ H').
+    assert (C2 := sums_error K sh A OK part part_pos v w0 lamw W0 Lw RN big _ _ _ _ _ _ H').
     unfold exact_sum, size_sum in C2.
-    assert (Lm := lost_mono K A OK v w0 (lam0 A w0 lamw) ts k r' c k r c ltac:(lra) (lam0_pos A OK w0 lamw W0 Lw)
-      (le_n _) Hr (le_n _)).
+    assert (Lm := lost_mono K sh A OK part part_pos v w0 lamw ts m k r' c k r c ltac:(lra) Lw (le_n _) Hr (le_n _)).
     set (Xt := Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts) in *.
     assert (Ref : refined_error A w0 k r' (bigs K big ts) Xt (small_sum K sh v big m ts) <= W * refined_error A w0 k r
       (count big) Xm (small big v)).
@@ -202,6 +228,207 @@ Proof.
   - unfold channel in C. fold (P A w0 k) in C. lra.
 Qed.
 
+(** ** What is known of the terms of a sum. *)
+Lemma wl_ge1 : 1 <= w_l.
+Proof. assert (Q := s_upd A OK). unfold w_l. lra. Qed.
+Lemma wo_ge1 : 1 <= w_o.
+Proof. assert (Q1 := s_up A OK). assert (Q2 := s_u A OK). unfold w_o. apply times_ge1; lra. Qed.
+Lemma lamw_o_pos : 0 <= (1 + u A) * lamp A.
+Proof. assert (Q1 := s_lamp A OK). assert (Q2 := s_u A OK). apply Rmult_le_pos; lra. Qed.
+Lemma terms_known v w0 lamw ts m y k r' c : 1 <= w0 -> 0 <= lamw -> sums K sh A v w0 lamw ts m y k r' c ->
+  (r' <= r)%nat -> forall t, In t ts -> known K sh A m r t.
+Proof.
+  intros W L H Hr t It. destruct (sums_spec K sh A OK part part_pos v w0 lamw W L _ _ _ _ _ _ H) as [Fk _].
+  rewrite Forall_forall in Fk. apply (known_mono K sh A OK m r' r t); auto.
+Qed.
+
+Section Reference.
+Variable Cs : R.   (* a shift that all scores share *)
+Hypothesis NJ : J <> [].
+Hypothesis Ha : forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j.
+
+Section Terms.
+(** The terms of a sum. Its reference may be above all scores, but not above Mp + gap. *)
+Variable ts : list (K * R).
+Variable m : R.
+Hypothesis M : Permutation (map fst ts) J.
+Hypothesis Hm : m <= Mp + gap A + Cs.
+Hypothesis Fk : forall t, In t ts -> known K sh A m r t.
+Local Notation w := (weight K sh m).
+Local Notation W := (Sum (weight K sh m) ts).
+
+Lemma terms_ne : ts <> [].
+Proof. intros E0. apply NJ, Permutation_nil. rewrite E0 in M. exact M. Qed.
+Lemma keys_of_terms t : In t ts -> In (fst t) J.
+Proof. intros It. eapply Permutation_in; [apply M|]. apply in_map. auto. Qed.
+Lemma weights_pos : 0 < W.
+Proof. apply Sum_pos; [apply terms_ne|]. intros. apply exp_pos. Qed.
+
+Definition exponent_error (t : K * R) := sh (fst t) - (s (fst t) + Cs) + snd t.
+Lemma exponent_error_known t : In t ts -> Rabs (exponent_error t) <= E (fst t).
+Proof.
+  intros It. destruct (Fk t It) as [K1 K2]. assert (A1 := Ha _ (keys_of_terms t It)). unfold exponent_error.
+  eapply Rle_trans; [apply Rabs_triang|]. unfold E, D. assert (Aj := Rabs_bounds _ _ A1).
+  assert (TE := s_thE A OK).
+  assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * (Mp + gap A - (s (fst t) - a (fst t)) + 2 * T A))
+    by (apply Rmult_le_compat_l; lra). lra.
+Qed.
+
+Definition unit_of_weights := exp (Cs - m) * total J.
+Lemma unit_of_weights_pos : 0 < unit_of_weights.
+Proof. apply Rmult_lt_0_compat; [apply exp_pos | apply total_pos; auto]. Qed.
+Lemma weight_is t : w t = unit_of_weights * (alpha J (fst t) * exp (exponent_error t)).
+Proof.
+  assert (PT := total_pos J NJ). unfold weight, unit_of_weights, alpha, exponent_error.
+  replace (sh (fst t) - m + snd t) with ((Cs - m) + (s (fst t) + (sh (fst t) - (s (fst t) + Cs) + snd t))) by lra.
+  rewrite !exp_plus. field. lra.
+Qed.
+
+Lemma sum_of_shares : 0 < Zm /\ Zm <= Sum (fun t => alpha J (fst t) * exp (exponent_error t)) ts.
+Proof.
+  split; [apply Sum_pos; auto; intros; apply Rmult_lt_0_compat; auto using exp_pos, alpha_pos|].
+  unfold Zm. rewrite <- (over_terms ts (fun j => alpha J j * exp (- E j)) M). apply Sum_le. intros t It.
+  apply Rmult_le_compat_l; [left; apply alpha_pos; auto|]. apply exp_mono.
+  assert (B := Rabs_bounds _ _ (exponent_error_known t It)). lra.
+Qed.
+Lemma weights_are : W = unit_of_weights * Sum (fun t => alpha J (fst t) * exp (exponent_error t)) ts.
+Proof. rewrite <- Sum_scal. apply Sum_ext. intros. apply weight_is. Qed.
+
+(** No weight has a larger share of their sum than pp. *)
+Lemma weight_share t : In t ts -> w t <= W * pp (fst t).
+Proof.
+  intros It. destruct sum_of_shares as (Zp & ZV). assert (PW := weights_pos). assert (Pk := unit_of_weights_pos).
+  set (V := Sum (fun t => alpha J (fst t) * exp (exponent_error t)) ts) in ZV.
+  assert (EW : W = unit_of_weights * V) by apply weights_are.
+  apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
+  rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. apply Rmin_glb.
+  - apply Rmult_le_reg_l with W; auto. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra.
+    apply Sum_In_le; auto. intros. left. apply exp_pos.
+  - rewrite weight_is, EW.
+    replace (/ (unit_of_weights * V) * (unit_of_weights * (alpha J (fst t) * exp (exponent_error t)))) with
+      (alpha J (fst t) * exp (exponent_error t) * / V) by (field; lra).
+    assert (P := alpha_pos J (fst t) NJ).
+    apply Rmult_le_compat; [apply Rmult_le_pos; [lra|left; apply exp_pos] | left; apply Rinv_0_lt_compat; lra | |
+      apply Rinv_le_contravar; auto].
+    apply Rmult_le_compat_l; [lra|]. apply exp_mono. assert (B := Rabs_bounds _ _ (exponent_error_known t It)). lra.
+Qed.
+
+(** The exact mean by these weights. *)
+Lemma mean_of_weights : Rabs (Sum (fun t => w t * vv (fst t)) ts / W - exact J) <= spread.
+Proof.
+  assert (PW := weights_pos). assert (Pk := unit_of_weights_pos). destruct sum_of_shares as (Zp & ZV).
+  assert (Cz : Sum (fun t : K * R => alpha J (fst t) * (vv (fst t) - exact J)) ts = 0).
+  { rewrite (over_terms ts (fun j => alpha J j * (vv j - exact J))) by auto.
+    rewrite (Sum_ext _ (fun j => alpha J j * vv j - exact J * alpha J j)) by (intros; ring).
+    rewrite Sum_minus, Sum_scal, alpha_sum by auto. unfold exact. ring. }
+  destruct (centred ts (fun t => alpha J (fst t)) (fun t => vv (fst t)) exponent_error (fun t => E (fst t)) (exact J))
+    as (_ & _ & S1); auto using terms_ne, exponent_error_known; [intros; apply alpha_pos; auto|].
+  rewrite (over_terms ts (fun j => alpha J j * exp (- E j)) M) in S1. fold Zm in S1.
+  rewrite (over_terms ts (fun j => alpha J j * (exp (E j) - 1) * Rabs (vv j - exact J)) M) in S1.
+  set (V := Sum (fun t => alpha J (fst t) * exp (exponent_error t)) ts) in ZV, S1.
+  assert (EW : W = unit_of_weights * V) by apply weights_are.
+  set (N := Sum (fun t => w t * vv (fst t)) ts).
+  assert (EqN : N / W = Sum (fun t => alpha J (fst t) * exp (exponent_error t) * vv (fst t)) ts / V).
+  { unfold N. rewrite (Sum_ext _ (fun t => unit_of_weights * (alpha J (fst t) * exp (exponent_error t) * vv (fst t))))
+      by (intros; rewrite weight_is; ring). rewrite Sum_scal, EW. field. lra. }
+  rewrite <- EqN in S1. clear EqN. apply Rmin_glb.
+  - eapply Rle_trans; [apply S1|]. right. unfold Rdiv. rewrite Rmult_comm, <- Sum_scal. apply Sum_ext. intros.
+    unfold ph. field. lra.
+  - eapply Rle_trans; [|apply (mean_le ts w (fun j => Rabs (vv j - exact J))); auto; intros; apply exp_pos].
+    replace (N / W - exact J) with (Sum (fun t => w t * (vv (fst t) - exact J)) ts / W).
+    + unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ W)) by (left; apply Rinv_0_lt_compat; auto).
+      apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; auto|].
+      eapply Rle_trans; [apply Sum_abs|]. right. apply Sum_ext. intros.
+      rewrite Rabs_mult, (Rabs_pos_eq (w x)); auto. left. apply exp_pos.
+    + rewrite (Sum_ext _ (fun t => w t * vv (fst t) - exact J * w t)) by (intros; ring).
+      rewrite Sum_minus, Sum_scal. fold N. field. lra.
+Qed.
+
+Lemma sizes_le : Sum (fun t => w t * Rabs (vv (fst t))) ts <= W * size.
+Proof.
+  assert (PW := weights_pos). unfold size, Rmin at 1. destruct (Rle_dec _ _) as [_|_].
+  - rewrite <- (over_terms ts (fun j => pp j * Rabs (vv j))) by auto. rewrite <- Sum_scal. apply Sum_le.
+    intros t It. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|]. apply weight_share; auto.
+  - assert (Q := mean_le ts w (fun j => Rabs (vv j)) M (fun _ => exp_pos _) PW).
+    apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
+    rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. rewrite Rmult_comm. exact Q.
+Qed.
+
+Lemma sum_at_least : (exists i, In i J /\ m <= sh i + gap A) -> 1 <= W * F.
+Proof.
+  intros (i & Ii & Hi). assert (PW := weights_pos). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
+  apply (Permutation_in _ (Permutation_sym M)) in Ii. apply in_map_iff in Ii. destruct Ii as (t & Et & It).
+  assert (Wt : w t <= W) by (apply Sum_In_le; auto; intros; left; apply exp_pos).
+  destruct (Fk t It) as [_ K2]. apply Rabs_bounds in K2. rewrite Et in K2.
+  assert (L1 : exp (- (2 * (thE A * T A) + X A r + (1 + thE A) * gap A)) <= w t).
+  { unfold weight. apply exp_mono. rewrite Et.
+    assert (thE A * (m - sh i) <= thE A * gap A) by (apply Rmult_le_compat_l; lra). lra. }
+  rewrite exp_Ropp in L1. fold F in L1. assert (Fp : 0 < F) by apply exp_pos.
+  apply Rmult_le_reg_r with (/ F); [apply Rinv_0_lt_compat; auto|].
+  rewrite Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra. lra.
+Qed.
+End Terms.
+
+Lemma reference_at_most m : (forall j, In j J -> s j + a j <= Mp) -> (exists i, In i J /\ m <= sh i + gap A) ->
+  m <= Mp + gap A + Cs.
+Proof. intros HM (i & Ii & Hi). assert (Ai := Rabs_bounds _ _ (Ha _ Ii)). assert (Mi := HM _ Ii). lra. Qed.
+
+(** The sum of weights, computed: how far it is from the exact one, and what it does not fall below. *)
+Lemma weights_error tl m l rl : Permutation (map fst tl) J ->
+  m <= Mp + gap A + Cs -> sums K sh A one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  let W := Sum (weight K sh m) tl in 1 <= W * F ->
+  0 < W /\ Rabs (l - W) <= W * (UD + LD) /\ W * low <= l.
+Proof.
+  intros Ml Hm HL Hrl W HF. assert (Wl := wl_ge1). assert (Ll := s_lampd A OK).
+  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ Wl Ll HL Hrl).
+  assert (PW : 0 < W) by (apply (weights_pos tl m Ml)).
+  assert (HL' : Rabs (l - W) <= W * (UD + LD)).
+  { assert (Q := channel_bound tl m l one w_l (lampd A) kl rl cl bigl W 1 Wl Ll Hrl Ml HL PW HF).
+    unfold one in Q at 2. rewrite (Sum_ext (fun t => weight K sh m t * 1) (weight K sh m)) in Q by (intros; ring).
+    apply Q.
+    - intros t It. apply weight_share; auto.
+    - rewrite (Sum_ext _ (weight K sh m)) by (intros; unfold one; rewrite Rabs_R1; ring). unfold W. lra. }
+  split; [auto|]. split; [auto|].
+  assert (W2 : 0 <= 2 - w_l) by (assert (Q := s_upd1 A OK); unfold w_l; lra).
+  assert (Q := sums_lower K sh A OK part part_pos one w_l (lampd A) Wl Ll _ _ _ _ _ _ (s_u1 A OK) W2
+    (fun _ => eq_refl) HL).
+  assert (Lm := lost_mono K sh A OK part part_pos one w_l (lampd A) tl m kl rl cl kl r cl ltac:(lra) Ll
+    (le_n _) Hrl (le_n _)).
+  assert (LJ : lost K sh A part one w_l (lampd A) tl m kl r cl <= W * LD).
+  { assert (L0 := lost_pos K sh A OK part part_pos one w_l (lampd A) tl m kl r cl ltac:(lra) Ll).
+    assert (E2 := lost_le tl m one w_l (lampd A) kl cl W Wl Ll Ml PW HF
+      ltac:(intros t It; apply weight_share; auto)).
+    unfold LD, lam_l. lra. }
+  fold W in Q. apply Rabs_bounds in HL'. unfold low, Rmax. destruct (Rle_dec _ _); lra.
+Qed.
+
+(** A sum of weights times values over anything that is near the sum of weights. *)
+Lemma mean_error ts m o ro l EN' DD lw Uf lamf oh : Permutation (map fst ts) J ->
+  m <= Mp + gap A + Cs -> sums K sh A vv w_o ((1 + u A) * lamp A) ts m o ko ro co -> (ro <= r)%nat ->
+  let W := Sum (weight K sh m) ts in 1 <= W * F ->
+  EN <= EN' -> 0 <= DD -> 0 < lw -> Rabs (l - W) <= W * DD -> W * lw <= l ->
+  0 <= Uf -> near Uf lamf (o / l) oh ->
+  Rabs (oh - exact J) <=
+    (1 + Uf) * (spread + (EN' + (Rabs (exact J) + spread) * DD) / lw) + Uf * Rabs (exact J) + lamf.
+Proof.
+  intros M Hm HO Hro W HF HEN PD Plw HL Hlow HUf Hoh. assert (Wo := wo_ge1). assert (Lo := lamw_o_pos).
+  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ Wo Lo HO Hro).
+  assert (PW : 0 < W) by (apply (weights_pos ts m M)).
+  assert (HS := mean_of_weights ts m M Hm Fk). fold W in HS.
+  assert (HO' : Rabs (o - Sum (fun t => weight K sh m t * vv (fst t)) ts) <= W * EN').
+  { apply Rle_trans with (W * EN); [|apply Rmult_le_compat_l; lra].
+    apply (channel_bound ts m o vv w_o _ ko ro co bigo W size Wo Lo Hro M HO PW HF).
+    - intros t It. apply weight_share; auto.
+    - apply sizes_le; auto. }
+  assert (Q := quotient _ W o l (exact J) spread _ DD lw PW HS PD Plw HO' HL Hlow).
+  set (q := spread + (EN' + (Rabs (exact J) + spread) * DD) / lw) in *. unfold near in Hoh.
+  assert (Aol : Rabs (o / l) <= q + Rabs (exact J)).
+  { replace (o / l) with ((o / l - exact J) + exact J) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  replace (oh - exact J) with ((oh - o / l) + (o / l - exact J)) by lra. eapply Rle_trans; [apply Rabs_triang|].
+  assert (Uf * Rabs (o / l) <= Uf * (q + Rabs (exact J))) by (apply Rmult_le_compat_l; auto). lra.
+Qed.
+End Reference.
+
 Theorem attention_error tl to_ m l o Cs Uf lamf oh rl ro :
   J <> [] ->
   Permutation (map fst to_) J -> Permutation tl to_ ->
@@ -214,128 +441,14 @@ Theorem attention_error tl to_ m l o Cs Uf lamf oh rl ro :
   0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact J) <= tolerance Uf lamf.
 Proof.
-  intros NJ M Hp HL Hrl HO Hro Ha HM (i & Ii & Hi) Hd HUf Hoh.
-  assert (Wl : 1 <= w_l) by (assert (Q := s_upd A OK); unfold w_l; lra).
-  assert (Wo : 1 <= w_o) by (assert (Q1 := s_up A OK); assert (Q2 := s_u A OK); unfold w_o; nra).
-  assert (Ll := s_lampd A OK).
-  assert (Lo : 0 <= (1 + u A) * lamp A) by (assert (Q1 := s_lamp A OK); assert (Q2 := s_u A OK); apply Rmult_le_pos;
-    lra).
-  destruct (sums_spec K sh A OK vv w_o _ Wo Lo _ _ _ _ _ _ HO) as [Fk _].
+  intros NJ M Hp HL Hrl HO Hro Ha HM Hi Hd HUf Hoh. assert (Hm := reference_at_most Cs Ha m HM Hi).
   assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
-  rename to_ into ts.
-  assert (U0 := s_u A OK). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
-  assert (Nts : ts <> []) by (intros ->; simpl in M; apply Permutation_nil in M; congruence).
-  assert (Int : forall t, In t ts ->
-    In (fst t) J) by (intros t It; eapply Permutation_in; [apply M|]; apply in_map; auto).
-  rewrite Forall_forall in Fk.
-  assert (Fk' : forall t, In t ts -> known K sh A m r t) by (intros t It; eapply known_mono; eauto).
-  clear Fk. rename Fk' into Fk.
-  set (w := weight K sh m) in *. assert (wp : forall t, 0 < w t) by (intros; apply exp_pos).
-  set (W := Sum w ts). assert (PW : 0 < W) by (apply Sum_pos; auto).
-  (* exponents *)
-  set (eta := fun t : K * R => sh (fst t) - (s (fst t) + Cs) + snd t).
-  assert (HE : forall t, In t ts -> Rabs (eta t) <= E (fst t)).
-  { intros t It. destruct (Fk t It) as [K1 K2]. assert (A1 := Ha _ (Int t It)). unfold eta.
-    eapply Rle_trans; [apply Rabs_triang|]. unfold E, D.
-    assert (Ai := Rabs_bounds _ _ (Ha _ Ii)). assert (Aj := Rabs_bounds _ _ A1). assert (Mi := HM _ Ii).
-    assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * (Mp + gap A - (s (fst t) - a (fst t)) + 2 * T A)).
-    { apply Rmult_le_compat_l; lra. } lra. }
-  set (kappa := exp (Cs - m) * total J).
-  assert (PT := total_pos J NJ). assert (Pk : 0 < kappa) by (apply Rmult_lt_0_compat; auto using exp_pos).
-  assert (Hw : forall t, w t = kappa * (alpha J (fst t) * exp (eta t))).
-  { intros t. unfold w, weight, kappa, alpha, eta.
-    replace (sh (fst t) - m + snd t) with ((Cs - m) + (s (fst t) + (sh (fst t) - (s (fst t) + Cs) + snd t))) by lra.
-    rewrite !exp_plus. field. lra. }
-  assert (Cz : Sum (fun t : K * R => alpha J (fst t) * (vv (fst t) - exact J)) ts = 0).
-  { rewrite (over_terms ts (fun j => alpha J j * (vv j - exact J))) by auto.
-    rewrite (Sum_ext _ (fun j => alpha J j * vv j - exact J * alpha J j)) by (intros; ring).
-    rewrite Sum_minus, Sum_scal, alpha_sum by auto. unfold exact. ring. }
-  destruct (centred ts (fun t => alpha J (fst t)) (fun t => vv (fst t)) eta (fun t => E (fst t)) (exact J)) as (Zp &
-    ZW & S1);
-    auto; [intros; apply alpha_pos; auto|].
-  set (W1 := Sum (fun t => alpha J (fst t) * exp (eta t)) ts) in *.
-  assert (EW : W = kappa * W1).
-  { unfold W, W1. rewrite <- Sum_scal. apply Sum_ext. intros. apply Hw. }
-  rewrite (over_terms ts (fun j => alpha J j * exp (- E j))) in * by auto. fold Zm in *.
-  rewrite (over_terms ts (fun j => alpha J j * (exp (E j) - 1) * Rabs (vv j - exact J))) in S1 by auto.
-  set (N := Sum (fun t => w t * vv (fst t)) ts) in *.
-  assert (EqN : N / W = Sum (fun t => alpha J (fst t) * exp (eta t) * vv (fst t)) ts / W1).
-  { unfold N. rewrite (Sum_ext _ (fun t => kappa * (alpha J (fst t) * exp (eta t) * vv (fst t))))
-      by (intros; rewrite Hw; ring). rewrite Sum_scal, EW. field. lra. }
-  rewrite <- EqN in S1. clear EqN.
-  assert (HS : Rabs (N / W - exact J) <= spread).
-  { apply Rmin_glb.
-    - eapply Rle_trans; [apply S1|]. right. unfold Rdiv. rewrite Rmult_comm, <- Sum_scal. apply Sum_ext. intros.
-      unfold ph. field. lra.
-    - eapply Rle_trans; [|apply (mean_le ts w (fun j => Rabs (vv j - exact J))); auto].
-      fold W. replace (N / W - exact J) with (Sum (fun t => w t * (vv (fst t) - exact J)) ts / W).
-      + unfold Rdiv. rewrite Rabs_mult, (Rabs_pos_eq (/ W)) by (left; apply Rinv_0_lt_compat; auto).
-        apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; auto|].
-        eapply Rle_trans; [apply Sum_abs|]. right. apply Sum_ext. intros. rewrite Rabs_mult, (Rabs_pos_eq (w x)); auto.
-        left; auto.
-      + rewrite (Sum_ext _ (fun t => w t * vv (fst t) - exact J * w t)) by (intros; ring).
-        rewrite Sum_minus, Sum_scal. fold N W. field. lra. }
-  (* sizes *)
-  assert (Hpp : forall t, In t ts -> w t <= W * pp (fst t)).
-  { intros t It. 
-      apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
-      rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. apply Rmin_glb.
-      + apply Rmult_le_reg_l with W; auto. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra.
-        apply Sum_In_le; auto. intros; left; auto.
-      + rewrite Hw, EW. replace (/ (kappa * W1) * (kappa * (alpha J (fst t) * exp (eta t)))) with
-          (alpha J (fst t) * exp (eta t) * / W1) by (field; lra).
-        assert (P := alpha_pos J (fst t) NJ).
-        apply Rmult_le_compat; [apply Rmult_le_pos; [lra|left; apply exp_pos] | left; apply Rinv_0_lt_compat; lra | |
-          apply Rinv_le_contravar; auto].
-        apply Rmult_le_compat_l; [lra|]. apply exp_mono. assert (B := Rabs_bounds _ _ (HE t It)). lra. }
-  assert (HA : Sum (fun t => w t * Rabs (vv (fst t))) ts <= W * size).
-  { unfold size, Rmin at 1. destruct (Rle_dec _ _) as [_|_].
-    - rewrite <- (over_terms ts (fun j => pp j * Rabs (vv j))) by auto. rewrite <- Sum_scal. apply Sum_le. intros t It.
-      rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|]. auto.
-    - assert (Q := mean_le ts w (fun j => Rabs (vv j)) M wp PW). fold W in Q.
-      apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
-      rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. rewrite Rmult_comm. exact Q. }
-  (* the sum of weights *)
-  assert (HF : 1 <= W * F).
-  { apply (Permutation_in _ (Permutation_sym M)) in Ii. apply in_map_iff in Ii. destruct Ii as (t & Et & It).
-    assert (Wt : w t <= W) by (apply Sum_In_le; auto; intros; left; auto).
-    destruct (Fk t It) as [_ K2]. apply Rabs_bounds in K2. rewrite Et in K2.
-    assert (L1 : exp (- (2 * (thE A * T A) + X A r + (1 + thE A) * gap A)) <= w t).
-    { unfold w, weight. apply exp_mono. rewrite Et.
-      assert (thE A * (m - sh i) <= thE A * gap A) by (apply Rmult_le_compat_l; lra). lra. }
-    rewrite exp_Ropp in L1. fold F in L1. assert (Fp : 0 < F) by apply exp_pos.
-    apply Rmult_le_reg_r with (/ F); [apply Rinv_0_lt_compat; auto|].
-    rewrite Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra. lra. }
-  assert (EWl : Sum w tl = W) by (apply Sum_perm; auto).
-  assert (HL' : Rabs (l - W) <= W * (UD + LD)).
-  { assert (Q := channel_bound tl m l one w_l (lampd A) kl rl cl bigl W 1 Wl Ll Hrl Ml HL PW HF).
-    unfold one in Q at 2. rewrite (Sum_ext (fun t => weight K sh m t * 1) w) in Q by (intros; unfold w; ring).
-    rewrite EWl in Q. apply Q.
-    - intros t It. apply Hpp. eapply Permutation_in; [apply Hp|auto].
-    - rewrite (Sum_ext _ w) by (intros; unfold one; rewrite Rabs_R1; unfold w; ring). rewrite EWl. lra. }
-  assert (HO' : Rabs (o - N) <= W * EN).
-  { apply (channel_bound ts m o vv w_o _ ko ro co bigo W size Wo Lo Hro M HO PW HF Hpp HA). }
-  assert (PU : 0 <= UD + LD).
-  { assert (0 <= W * (UD + LD)) by (eapply Rle_trans; [apply Rabs_pos|apply HL']).
-    apply Rmult_le_reg_l with W; auto. lra. }
-  assert (Hlow : W * low <= l).
-  { assert (W2 : 0 <= 2 - w_l) by (assert (Q := s_upd1 A OK); unfold w_l; lra).
-    assert (Q := sums_lower K sh A OK one w_l (lampd A) Wl Ll _ _ _ _ _ _ (s_u1 A OK) W2 (fun _ => eq_refl) HL).
-    assert (Lm := lost_mono K A OK one w_l (lam0 A w_l (lampd A)) tl kl rl cl kl r cl ltac:(lra) (lam0_pos A OK w_l
-      (lampd A) Wl Ll) (le_n _) Hrl (le_n _)).
-    assert (LJ : lost K A one w_l (lam0 A w_l (lampd A)) tl kl r cl <= W * LD).
-    { assert (L0 := lost_pos K A OK one w_l (lampd A) Wl Ll tl kl r cl).
-      assert (E2 : 2 * lost K A one w_l (lam0 A w_l (lampd A)) tl kl r cl = lostJ one w_l lam_l kl cl)
-        by (unfold lost, lostJ, lam_l; rewrite (over_terms tl (fun j => Rabs (one j))) by auto; ring).
-      unfold LD. rewrite <- Rmult_assoc. assert (1 * lostJ one w_l lam_l kl cl <= W * F * lostJ one w_l lam_l kl cl)
-        by (apply Rmult_le_compat_r; lra). lra. }
-    change (weight K sh m) with w in Q. rewrite EWl in Q. apply Rabs_bounds in HL'.
-    unfold low, Rmax. destruct (Rle_dec _ _); lra. }
-  assert (Q := quotient N W o l (exact J) spread EN (UD + LD) low PW HS PU Hd HO' HL' Hlow). fold pre in Q.
-  unfold near in Hoh. unfold tolerance.
-  assert (Aol : Rabs (o / l) <= pre + Rabs (exact J)).
-  { replace (o / l) with ((o / l - exact J) + exact J) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
-  replace (oh - exact J) with ((oh - o / l) + (o / l - exact J)) by lra. eapply Rle_trans; [apply Rabs_triang|].
-  assert (Uf * Rabs (o / l) <= Uf * (pre + Rabs (exact J))) by (apply Rmult_le_compat_l; auto). lra.
+  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ wl_ge1 (s_lampd A OK) HL Hrl).
+  assert (HF := sum_at_least NJ tl m Ml Fk Hi).
+  destruct (weights_error Cs NJ Ha tl m l rl Ml Hm HL Hrl HF) as (PW & HD & Hl).
+  rewrite (Sum_perm _ _ _ Hp) in HF, PW, HD, Hl. set (W := Sum (weight K sh m) to_) in *.
+  assert (PD : 0 <= UD + LD).
+  { apply Rmult_le_reg_l with W; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD]. }
+  apply (mean_error Cs NJ Ha to_ m o ro l EN (UD + LD) low); auto. lra.
 Qed.
 End Bound.

@@ -1,5 +1,6 @@
 (** The bound in the form of error-bounds.md 1.1 and 1.2 (sums of any order, to nearest, refined), for every kernel
-    whose two sums are [sums]: no count of a particular kernel is left in it but R, the rescalings of a weight. *)
+    whose two sums are [sums]: no count of a particular kernel is left in it but R, the rescalings of a weight, and the
+    operations that may underflow ([sums_counts]: n (2 + R) are always enough). *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 From Attest.Rounding Require Import basics merge bound.
 Import ListNotations.
@@ -15,6 +16,7 @@ Variable a : K -> R.
 Variable J : list K.
 Variable Mp : R.
 Variable r : nat.
+Variable ops : nat.  (* operations on a sum *)
 Local Notation n := (length J).
 Local Notation pp := (pp K s A a J Mp r).
 Local Notation size := (size K s vv A a J Mp r).
@@ -31,11 +33,20 @@ Definition acc := Rmin (pw cN * size)
 Definition Nd := up A * size + (1 + up A) * acc.
 Definition UD0 := Rmin (pw cD) ((1 + gc) * (2 * INR r * u A + (1 + gc) * Sum (fun j => Rmin (u A) (pp j)) J)).
 Definition UDd := UD0 + upd A + UD0 * upd A.
-(** Underflow: ours, with operations counted as n (2 + R). *)
+(** Underflow, in a sum of weights times v where storing a weight may lose lamp': key by key no more than there is. What
+    stands beside the document's (2 + R) lame and 2 pp: lamp' where that is less, as it is where none is stored; the
+    sixteenth of a weight, by all rescalings but one; what two underflows of a key make of each other; and [grown],
+    which is 1 but for rounding (and for gap). *)
 Definition kk := (n - 1 + r)%nat.
-Definition cc := (n * (2 + r))%nat.
-Definition LNd := F A r * lostJ K A J r vv (w_o A) (lam_o A) kk cc.
-Definition LDd := F A r * lostJ K A J r (one K) (w_l A) (lam_l A) kk cc.
+Definition by_exp_d (lamp' : R) := lame A * (1 + INR r * gain A 0) + Rmin lamp' (lame A).
+Definition twice_d (lamp' : R) := INR r * (lame A * (17 + 16 * INR r) * (lamp' + by_exp_d lamp')).
+Definition loss_d (lamp' : R) j :=
+  Rmin lamp' (pp j) + Rmin (by_exp_d lamp') ((1 + / 16) * pp j + Rmin lamp' (pp j)) + twice_d lamp'.
+Definition grown (w0 : R) := F A r * w0 * (1 + u A) ^ kk * g A ^ r.
+Definition lost_d (v : K -> R) (w0 lamp' : R) :=
+  grown w0 * (2 * (Sum (fun j => Rabs (v j) * loss_d lamp' j) J + INR ops * lam A)).
+Definition LNd := lost_d vv (w_o A) (lamp A).
+Definition LDd := lost_d (one K) (w_l A) (lampd A).
 (** 1.7.24: a lower bound of the denominator that stays positive. *)
 Definition low_d := Rmax (1 - UDd) ((1 - upd A) * (1 - u A) ^ cD) - LDd.
 Definition pre_d := spread + (Nd + LNd + (Rabs exact + spread) * (UDd + LDd)) / low_d.
@@ -142,21 +153,145 @@ Proof.
     lra.
 Qed.
 
-Lemma lostJ_mono v w0 l0 k k' c c' : 0 <= w0 -> 0 <= l0 -> (k <= k')%nat -> (c <= c')%nat ->
-  lostJ K A J r v w0 l0 k c <= lostJ K A J r v w0 l0 k' c'.
+Lemma loss_le w0 lamw lamp' j : J <> [] -> 1 <= w0 -> 0 <= lamp' -> 0 <= lamw <= w0 * lamp' ->
+  loss A (part r) w0 lamw r (pp j) <= w0 * loss_d lamp' j.
 Proof.
-  intros W0 L0 Hk Hc. unfold lostJ. assert (U0 := s_u A OK). assert (Q := pow_mono (u A) _ _ U0 Hk).
-  assert (G := pow_ge1 (u A) k U0).
-  assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto). assert (Ic := le_INR _ _ Hc). assert (Ip := pos_INR c).
-  assert (Ir := pos_INR r). assert (L1 := s_lam A OK). assert (L2 := s_lame A OK). assert (Gp := gain_pos A r).
-  assert (V : 0 <= Sum (fun j => Rabs (v j)) J) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  assert (V2 : 0 <= Sum (fun j => Rabs (v j)) J * (l0 + INR r * (lame A * (w0 * gain A r)))).
-  { apply Rmult_le_pos; auto. apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra. }
-  apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat.
-  - apply Rmult_le_pos; lra.
-  - apply Rplus_le_le_0_compat; auto. apply Rmult_le_pos; auto.
-  - apply Rmult_le_compat_r; lra.
-  - apply Rplus_le_compat_l. apply Rmult_le_compat_r; auto.
+  intros NJ W L [L1 L2]. assert (Pj := pp_pos j NJ). set (x := pp j) in *. assert (E0 := s_lame A OK).
+  assert (Gp := gain_pos A 0). assert (Ir := pos_INR r).
+  assert (Sc : forall x1 b c, x1 <= w0 * b -> Rmin x1 (w0 * c) <= w0 * Rmin b c).
+  { intros x1 b c Hab.
+    destruct (Rle_dec b c) as [Q|Q]; [rewrite (Rmin_left b c) by auto|rewrite (Rmin_right b c) by lra].
+    - eapply Rle_trans; [apply Rmin_l|auto].
+    - apply Rmin_r. }
+  assert (M1 := Sc lamw lamp' x L2). assert (M0 := Sc lamw lamp' (lame A) L2).
+  assert (Be : by_exp A w0 lamw r <= w0 * by_exp_d lamp') by (unfold by_exp, lam0, by_exp_d; lra).
+  assert (Be0 : 0 <= by_exp_d lamp').
+  { unfold by_exp_d. apply Rplus_le_le_0_compat; [|apply Rmin_pos; auto]. apply Rmult_le_pos; auto.
+    apply Rplus_le_le_0_compat; [lra|apply Rmult_le_pos; lra]. }
+  assert (Rp : INR r * part r <= / 16).
+  { unfold part. rewrite Rinv_mult.
+    assert (INR r * / (1 + INR r) <= 1); [|lra].
+    apply Rmult_le_reg_r with (1 + INR r); [lra|]. rewrite Rmult_assoc, Rinv_l by lra. lra. }
+  assert (Px : 0 <= w0 * x) by (apply Rmult_le_pos; lra).
+  assert (M2 : Rmin (by_exp A w0 lamw r) ((1 + INR r * part r) * (w0 * x) + Rmin lamw (w0 * x)) <=
+               w0 * Rmin (by_exp_d lamp') ((1 + / 16) * x + Rmin lamp' x)).
+  { eapply Rle_trans; [|apply Sc; apply Be]. apply Rle_min_compat; [lra|].
+    assert ((1 + INR r * part r) * (w0 * x) <= (1 + / 16) * (w0 * x)) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (M3 : twice_lost A (part r) w0 lamw r <= w0 * twice_d lamp').
+  { unfold twice_lost, twice_d. replace (1 + / part r) with (17 + 16 * INR r)
+      by (unfold part; rewrite Rinv_inv; lra).
+    assert (Q := Rmult_le_compat_l (INR r * (lame A * (17 + 16 * INR r))) (lamw + by_exp A w0 lamw r)
+      (w0 * (lamp' + by_exp_d lamp'))).
+    assert (Q1 : 0 <= INR r * (lame A * (17 + 16 * INR r))) by (repeat apply Rmult_le_pos; lra).
+    specialize (Q Q1 ltac:(lra)). lra. }
+  unfold loss, loss_d. fold x. lra.
+Qed.
+
+Lemma lost_le_d v w0 lamw lamp' k c : J <> [] -> 1 <= w0 -> 0 <= lamp' -> 0 <= lamw <= w0 * lamp' ->
+  (k <= kk)%nat -> (c <= ops)%nat ->
+  0 <= F A r * lostJ K s A a J Mp r v w0 lamw k c <= lost_d v w0 lamp'.
+Proof.
+  intros NJ W L [L1 L2] Hk Hc. assert (U0 := s_u A OK). assert (Qk := pow_mono (u A) _ _ U0 Hk).
+  assert (G := pow_ge1 (u A) k U0). assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto).
+  assert (Ic := le_INR _ _ Hc). assert (Ip := pos_INR c). assert (Lam := s_lam A OK). assert (F1 := F_ge1 A OK r).
+  assert (V0 : 0 <= Sum (fun j => Rabs (v j) * loss A (part r) w0 lamw r (pp j)) J).
+  { apply Sum_nonneg. intros. apply Rmult_le_pos; [apply Rabs_pos|].
+    apply loss_pos; auto using part_pos, pp_pos; lra. }
+  assert (V1 : Sum (fun j => Rabs (v j) * loss A (part r) w0 lamw r (pp j)) J <=
+    w0 * Sum (fun j => Rabs (v j) * loss_d lamp' j) J).
+  { rewrite <- Sum_scal. apply Sum_le. intros j _.
+    assert (Q := Rmult_le_compat_l _ _ _ (Rabs_pos (v j)) (loss_le w0 lamw lamp' j NJ W L (conj L1 L2))). lra. }
+  unfold lostJ, lost_d, grown. set (V := Sum (fun j => Rabs (v j) * loss A (part r) w0 lamw r (pp j)) J) in *.
+  set (V' := Sum (fun j => Rabs (v j) * loss_d lamp' j) J) in *.
+  assert (Cl : INR c * lam A <= w0 * (INR ops * lam A)).
+  { assert (INR c * lam A <= INR ops * lam A) by (apply Rmult_le_compat_r; auto).
+    assert (INR ops * lam A <= w0 * (INR ops * lam A)) by (apply le_times; auto; apply Rmult_le_pos; lra). lra. }
+  assert (C0 : 0 <= INR c * lam A) by (apply Rmult_le_pos; auto).
+  set (G1 := (1 + u A) ^ k) in *. set (G2 := (1 + u A) ^ kk) in *. set (Gg := g A ^ r) in *. set (FF := F A r) in *.
+  assert (GG : 0 <= G1 * Gg <= G2 * Gg).
+  { split; [apply Rmult_le_pos; lra|apply Rmult_le_compat_r; lra]. }
+  split.
+  - apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; lra.
+  - assert (Q : G1 * Gg * (V + INR c * lam A) <= G2 * Gg * (w0 * (V' + INR ops * lam A)))
+      by (apply Rmult_le_compat; lra).
+    assert (Q2 := Rmult_le_compat_l FF _ _ ltac:(lra) Q). lra.
+Qed.
+
+(** What the two sums err by, in that form. *)
+Lemma numerator_documented ko co : J <> [] -> (ko <= kk)%nat -> (co <= ops)%nat ->
+  EN K s vv A a J Mp ko co r (big vv size) <= Nd + LNd.
+Proof.
+  intros NJ Ko Co. assert (Wo := wo_ge1 A OK). assert (L0 := lamw_o_pos A OK). assert (Q1 := s_lamp A OK).
+  assert (Q2 := s_up A OK). assert (PX := size_pos' NJ). unfold EN, Nd, LNd. apply Rplus_le_compat.
+  - assert (Q := by_sum_le (w_o A) (up A) 1 ko vv size NJ PX (s_up A OK)
+      ltac:(unfold w_o; simpl; ring) (le_n _) Ko).
+    eapply Rle_trans; [apply Q|]. unfold acc. simpl (INR 1). apply Req_le. reflexivity.
+  - assert (Lo : 0 <= lam_o A <= (w_o A) * lamp A).
+    { unfold lam_o, w_o. assert (0 <= up A * ((1 + u A) * lamp A)) by (apply Rmult_le_pos; lra). lra. }
+    apply (lost_le_d vv (w_o A) (lam_o A) (lamp A) ko co NJ Wo Q1 Lo Ko Co).
+Qed.
+
+Lemma denominator_documented kl cl : J <> [] -> (kl <= kk)%nat -> (cl <= ops)%nat ->
+  let b := big (one K) 1 in
+  UD K s A a J Mp kl r b + LD K s A a J Mp kl cl r <= UDd + LDd /\ low_d <= low K s A a J Mp kl cl r b.
+Proof.
+  intros NJ Kl Cl b. assert (Wl := wl_ge1 A OK).
+  assert (HUD : UD K s A a J Mp kl r b <= UDd).
+  { assert (Sum1 : Sum (fun j => Rmin (u A * 1) (pp j * Rabs (one K j))) J = Sum (fun j => Rmin (u A) (pp j)) J).
+    { apply Sum_ext. intros. unfold one. rewrite Rabs_R1, !Rmult_1_r. auto. }
+    unfold UD. assert (Q := by_sum_le (w_l A) (upd A) 0 kl (one K) 1 NJ ltac:(lra) (s_upd A OK)
+      ltac:(unfold w_l; simpl; ring) ltac:(lia) Kl).
+    rewrite Sum1 in Q. eapply Rle_trans; [apply Q|]. unfold UDd, UD0, cD. simpl (INR 0).
+    rewrite Nat.add_0_r, !Rmult_1_r, Rplus_0_l. lra. }
+  assert (HLD : LD K s A a J Mp kl cl r <= LDd).
+  { assert (Ll : 0 <= lam_l A <= (w_l A) * lampd A).
+    { assert (Q1 := s_lampd A OK). assert (Q2 := s_upd A OK). unfold lam_l, w_l.
+      assert (0 <= upd A * lampd A) by (apply Rmult_le_pos; auto). lra. }
+    apply (lost_le_d (one K) (w_l A) (lam_l A) (lampd A) kl cl NJ Wl (s_lampd A OK) Ll Kl Cl). }
+  split; [apply Rplus_le_compat; auto|]. unfold low_d, low. apply Rplus_le_compat; [|lra]. apply Rmax_lub.
+  - eapply Rle_trans; [|apply Rmax_l]. lra.
+  - eapply Rle_trans; [|apply Rmax_r]. unfold w_l. replace (2 - (1 + upd A)) with (1 - upd A) by ring.
+    assert (P1 := s_upd1 A OK). assert (P2 := s_u1 A OK). assert (P3 := s_u A OK). apply Rmult_le_compat_l; [lra|].
+    assert (Nn : (1 <= n)%nat) by (destruct n eqn:En; [apply length_zero_iff_nil in En; congruence|lia]).
+    assert (Le : (kl <= cD)%nat) by (unfold kk, cD in *; lia).
+    replace ((1 - u A) ^ cD) with ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl))
+      by (rewrite <- pow_add; f_equal; lia).
+    assert (Le1 : (1 - u A) ^ (cD - kl) <= 1 ^ (cD - kl)) by (apply pow_incr; lra). rewrite pow1 in Le1.
+    assert (Q2 : 0 <= (1 - u A) ^ kl) by (apply pow_le; lra).
+    assert ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl) <= (1 - u A) ^ kl * 1) by (apply Rmult_le_compat_l; auto). lra.
+Qed.
+
+(** A kernel whose sum of weights is at least 1 / F, for whatever reason. *)
+Lemma documented_of_sums tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
+  J <> [] ->
+  Permutation (map fst to_) J -> Permutation tl to_ ->
+  sums K sh A (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (cl <= ops)%nat -> (co <= ops)%nat ->
+  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
+  m <= Mp + gap A + Cs -> 1 <= Sum (weight K sh m) tl * F A r ->
+  0 < low_d ->
+  0 <= Uf -> near Uf lamf (o / l) oh ->
+  Rabs (oh - exact) <= documented Uf lamf.
+Proof.
+  intros NJ M Hp HL Hrl HO Hro Hcl Hco Ha Hm HF Hd HUf Hoh.
+  assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
+  assert (No : length to_ = n) by (rewrite <- (map_length fst), (Permutation_length M); auto).
+  assert (Nl : length tl = n) by (rewrite (Permutation_length Hp); auto).
+  destruct (sums_counts _ _ _ _ _ _ _ _ _ HL) as (_ & Kl & _).
+  destruct (sums_counts _ _ _ _ _ _ _ _ _ HO) as (_ & Ko & _). rewrite Nl in *. rewrite No in *.
+  set (bl := big (one K) 1). set (bo := big vv size).
+  destruct (weights_error K s sh A OK a J Mp kl cl r bl Cs NJ Ha tl m l rl Ml Hm HL Hrl HF) as (PW & HD & Hl).
+  destruct (denominator_documented kl cl NJ) as [D1 D2]; [unfold kk; lia|auto|]. fold bl in D1, D2.
+  rewrite (Sum_perm _ _ _ Hp) in HF, PW, HD, Hl. set (W := Sum (weight K sh m) to_) in *.
+  assert (PD : 0 <= UD K s A a J Mp kl r bl + LD K s A a J Mp kl cl r).
+  { apply Rmult_le_reg_l with W; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD]. }
+  unfold documented, pre_d.
+  apply (mean_error K s sh vv A OK a J Mp ko co r bo Cs NJ Ha to_ m o ro l (Nd + LNd) (UDd + LDd) low_d); auto.
+  - apply numerator_documented; auto. unfold kk. lia.
+  - lra.
+  - fold W. eapply Rle_trans; [apply HD|]. apply Rmult_le_compat_l; lra.
+  - fold W. eapply Rle_trans; [|apply Hl]. apply Rmult_le_compat_l; lra.
 Qed.
 
 (** The claim of error-bounds.md for every kernel of the class. *)
@@ -165,6 +300,7 @@ Theorem documented_bound tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
   Permutation (map fst to_) J -> Permutation tl to_ ->
   sums K sh A (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
   sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (cl <= ops)%nat -> (co <= ops)%nat ->
   (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
   (forall j, In j J -> s j + a j <= Mp) ->
   (exists i, In i J /\ m <= sh i + gap A) ->
@@ -172,115 +308,11 @@ Theorem documented_bound tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
   0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact) <= documented Uf lamf.
 Proof.
-  intros NJ M Hp HL Hrl HO Hro Ha HM Hi Hd HUf Hoh.
-  assert (No : length to_ = n) by (rewrite <- (map_length fst), (Permutation_length M); auto).
-  assert (Nl : length tl = n) by (rewrite (Permutation_length Hp); auto).
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ HL) as (_ & Kl & Cl).
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ HO) as (_ & Ko & Co).
-  rewrite Nl in *. rewrite No in *.
-  assert (U0 := s_u A OK). assert (PX := size_pos' NJ).
-  assert (Wl : 0 <= w_l A) by (assert (Q := s_upd A OK); unfold w_l; lra).
-  assert (Wo : 0 <= w_o A) by (assert (Q := s_up A OK); unfold w_o; apply Rmult_le_pos; lra).
-  assert (Ll : 0 <= lam_l A).
-  { unfold lam_l, lam0. assert (Q := s_lame A OK). assert (Q2 := s_lampd A OK).
-  assert (0 <= w_l A * lame A) by (apply Rmult_le_pos; auto). lra. }
-  assert (Lo : 0 <= lam_o A).
-  { unfold lam_o, lam0. assert (Q := s_lame A OK). assert (Q2 := s_lamp A OK).
-  assert (0 <= w_o A * lame A) by (apply Rmult_le_pos; auto).
-    assert (0 <= (1 + u A) * lamp A) by (apply Rmult_le_pos; lra). lra. }
-  assert (Fp : 0 < F A r) by apply exp_pos.
-  assert (HEN : EN K s vv A a J Mp ko co r (big vv size) <= Nd + LNd).
-  { unfold EN, Nd, LNd. apply Rplus_le_compat.
-    - assert (Q := by_sum_le (w_o A) (up A) 1 ko vv size NJ PX (s_up A OK) ltac:(unfold w_o; simpl;
-      ring) (le_n _) ltac:(unfold kk; lia)).
-      eapply Rle_trans; [apply Q|]. unfold acc. simpl (INR 1). apply Req_le. reflexivity.
-    - apply Rmult_le_compat_l; [lra|]. apply lostJ_mono; auto; unfold kk, cc; nia. }
-  assert (Sum1 : Sum (fun j => Rmin (u A * 1) (pp j * Rabs (one K j))) J = Sum (fun j => Rmin (u A) (pp j)) J).
-  { apply Sum_ext. intros. unfold one. rewrite Rabs_R1, !Rmult_1_r. auto. }
-  assert (HUD : UD K s A a J Mp kl r (big (one K) 1) <= UDd).
-  { unfold UD.
-    assert (Q := by_sum_le (w_l A) (upd A) 0 kl (one K) 1 NJ ltac:(lra) (s_upd A OK) ltac:(unfold w_l; simpl;
-      ring) ltac:(lia) ltac:(unfold kk; lia)).
-    rewrite Sum1 in Q. eapply Rle_trans; [apply Q|]. unfold UDd, UD0, cD. simpl (INR 0).
-    rewrite Nat.add_0_r, !Rmult_1_r, Rplus_0_l. lra. }
-  assert (HLD : LD K A J kl cl r <= LDd).
-  { unfold LD, LDd. apply Rmult_le_compat_l; [lra|]. apply lostJ_mono; auto; unfold kk, cc; nia. }
-  assert (Hlow : low_d <= low K s A a J Mp kl cl r (big (one K) 1)).
-  { unfold low_d, low. apply Rplus_le_compat; [|lra]. apply Rmax_lub.
-    - eapply Rle_trans; [|apply Rmax_l]. lra.
-    - eapply Rle_trans; [|apply Rmax_r]. unfold w_l. replace (2 - (1 + upd A)) with (1 - upd A) by ring.
-      assert (P1 := s_upd1 A OK). assert (P2 := s_u1 A OK). apply Rmult_le_compat_l; [lra|].
-      assert (Le : (kl <= cD)%nat) by (unfold cD; lia).
-      replace ((1 - u A) ^ cD) with ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl)) by (rewrite <- pow_add; f_equal; lia).
-      assert (Le1 : (1 - u A) ^ (cD - kl) <= 1 ^ (cD - kl)) by (apply pow_incr; lra). rewrite pow1 in Le1.
-      assert (Q2 : 0 <= (1 - u A) ^ kl) by (apply pow_le; lra).
-      assert ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl) <= (1 - u A) ^ kl * 1) by (apply Rmult_le_compat_l; auto). lra. }
-  eapply Rle_trans.
-  - apply (attention_error K s sh vv A OK a J Mp kl cl ko co r (big (one K) 1) (big vv size) tl to_ m l o Cs Uf lamf
-    oh rl ro); auto. lra.
-  - unfold tolerance, documented. apply Rplus_le_compat_r, Rplus_le_compat_r, Rmult_le_compat_l; [lra|].
-    unfold pre, pre_d. apply Rplus_le_compat_l.
-    assert (Sp : 0 <= spread).
-    { destruct Hi as (i & Ii & _). apply Rmin_glb; [|apply most_pos]. apply Sum_nonneg. intros j Ij.
-    apply Rmult_le_pos; [|apply Rabs_pos].
-      unfold ph. assert (Zp : 0 < Zm K s A a J Mp r).
-      { unfold Zm. apply Sum_pos; auto. intros. apply Rmult_lt_0_compat; [apply alpha_pos; auto|apply exp_pos]. }
-      apply Rmult_le_pos; [|left; apply Rinv_0_lt_compat; auto]. apply Rmult_le_pos; [left; apply alpha_pos; auto|].
-      assert (1 <= exp (E K s A a Mp r j)); [|lra]. apply exp_ge1. unfold E, D.
-      assert (A1 : 0 <= a j) by (eapply Rle_trans; [apply Rabs_pos|apply (Ha j Ij)]). assert (M1 := HM j Ij).
-      assert (T0 := s_T A OK). assert (TE := s_thE A OK). assert (X0 := X_pos A OK r).
-      assert (G0 := s_gap A OK). assert (0 <= thE A * (Mp + gap A - (s j - a j) + 2 * T A)) by (apply Rmult_le_pos;
-        lra). lra. }
-    assert (Rp := Rabs_pos exact).
-    set (y1 := UD K s A a J Mp kl r (big (one K) 1) + LD K A J kl cl r) in *. set (y2 := UDd + LDd) in *.
-    assert (y12 : y1 <= y2) by (unfold y1, y2; lra).
-    assert (N0 : 0 <= EN K s vv A a J Mp ko co r (big vv size) + (Rabs exact + spread) * y1 \/ EN K s vv A a J Mp ko
-      co r (big vv size) + (Rabs exact + spread) * y1 < 0) by lra.
-    assert (Le : EN K s vv A a J Mp ko co r (big vv size) + (Rabs exact + spread) * y1 <= Nd + LNd + (Rabs exact +
-      spread) * y2).
-    { assert ((Rabs exact + spread) * y1 <= (Rabs exact + spread) * y2) by (apply Rmult_le_compat_l; lra). lra. }
-    set (d1 := low K s A a J Mp kl cl r (big (one K) 1)) in *.
-    assert (I2 : 0 < / low_d) by (apply Rinv_0_lt_compat; lra). assert (I1 : 0 < / d1) by (apply Rinv_0_lt_compat; lra).
-    assert (I12 : / d1 <= / low_d) by (apply Rinv_le_contravar; lra).
-    unfold Rdiv. destruct N0 as [N0|N0].
-    + apply Rmult_le_compat; lra.
-    + eapply Rle_trans with 0.
-      * apply Ropp_le_cancel. rewrite Ropp_0, Ropp_mult_distr_l. apply Rmult_le_pos; lra.
-      * apply Rmult_le_pos; [|lra]. unfold Nd, LNd.
-        assert (0 <= acc).
-        { unfold acc. assert (P1 := pw_pos cN). assert (Ir := pos_INR r). fold gc in *.
-          assert (0 <= Sum (fun j => Rmin (u A * size) (pp j * Rabs (vv j))) J).
-          { apply Sum_nonneg. intros. apply Rmin_glb; apply Rmult_le_pos; auto; [apply pp_pos; auto|apply Rabs_pos]. }
-          apply Rmin_glb; [apply Rmult_le_pos; auto|]. apply Rmult_le_pos; [lra|].
-          apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra.
-          apply Rmult_le_pos; lra. }
-        assert (P2 := s_up A OK). assert (0 <= up A * size) by (apply Rmult_le_pos; auto).
-        assert (0 <= (1 + up A) * acc) by (apply Rmult_le_pos; lra).
-        assert (0 <= lostJ K A J r vv (w_o A) (lam_o A) kk cc).
-        { unfold lostJ. assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto).
-        assert (G := pow_ge1 (u A) kk U0).
-          assert (Q := pos_INR cc). assert (Ir := pos_INR r). assert (L1 := s_lam A OK). assert (L2 := s_lame A OK).
-          assert (Gp := gain_pos A r).
-          assert (V : 0 <= Sum (fun j => Rabs (vv j)) J) by (apply Sum_nonneg; intros; apply Rabs_pos).
-          apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
-          apply Rplus_le_le_0_compat; apply Rmult_le_pos; auto.
-          apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra. }
-        assert (0 <= F A r * lostJ K A J r vv (w_o A) (lam_o A) kk cc) by (apply Rmult_le_pos; lra).
-        assert (0 <= (Rabs exact + spread) * y2); [|lra].
-        apply Rmult_le_pos; [lra|]. unfold y2, UDd.
-        assert (0 <= UD0).
-        { unfold UD0. assert (P1 := pw_pos cD). assert (P3 := pw_pos cN). fold gc in *. assert (Ir := pos_INR r).
-          assert (0 <= Sum (fun j => Rmin (u A) (pp j)) J) by (apply Sum_nonneg; intros; apply Rmin_glb; auto;
-            apply pp_pos; auto).
-          apply Rmin_glb; auto. apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. }
-        assert (P5 := s_upd A OK). assert (0 <= UD0 * upd A) by (apply Rmult_le_pos; auto).
-        assert (0 <= LDd); [|lra]. unfold LDd. apply Rmult_le_pos; [lra|].
-        unfold lostJ. assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto). assert (G := pow_ge1 (u A) kk U0).
-        assert (Q := pos_INR cc). assert (Ir := pos_INR r). assert (L1 := s_lam A OK). assert (L2 := s_lame A OK).
-        assert (Gp := gain_pos A r).
-        assert (V : 0 <= Sum (fun j => Rabs (one K j)) J) by (apply Sum_nonneg; intros; apply Rabs_pos).
-        apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [apply Rmult_le_pos; lra|].
-        apply Rplus_le_le_0_compat; apply Rmult_le_pos; auto.
-        apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra.
+  intros NJ M Hp HL Hrl HO Hro Hcl Hco Ha HM Hi Hd HUf Hoh.
+  assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
+  assert (Fk := terms_known K sh A OK r _ _ _ _ _ _ _ _ _ (wl_ge1 A OK) (s_lampd A OK) HL Hrl).
+  apply (documented_of_sums tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co); auto.
+  - apply (reference_at_most K s sh A a J Mp Cs Ha m HM Hi).
+  - apply (sum_at_least K sh A OK J r NJ tl m Ml Fk Hi).
 Qed.
 End Documented.

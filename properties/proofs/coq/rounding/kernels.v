@@ -56,6 +56,18 @@ Qed.
 Lemma rnd_candidate x c : inF c -> Rabs (rnd x - x) <= Rabs (c - x).
 Proof. intros H. destruct (round_N_pt radix2 fexpn (fun n => negb (Z.even n)) x) as [_ N]. apply N; auto. Qed.
 
+(** 0 is one too: no more underflows than there is. *)
+Lemma rnd_rounded x : rounded uf eta x (rnd x).
+Proof.
+  apply near_rounded; [left; apply uf_pos|apply rnd_near|].
+  assert (C := rnd_candidate x 0 (generic_format_0 _ _)). rewrite Rminus_0_l, Rabs_Ropp in C. exact C.
+Qed.
+Lemma rnd_pos x : 0 <= x -> 0 <= rnd x.
+Proof.
+  intros H. unfold rnd. rewrite <- (round_0 radix2 fexpn ZnearestE).
+  apply round_le; [apply FLT_exp_valid; auto|apply valid_rnd_N|auto].
+Qed.
+
 Section Kernel.
 Variable K : Type.
 Variables sh vv : K -> R.
@@ -63,7 +75,7 @@ Variable fexp : R -> R.
 Variables epsE lamE : R.
 Hypothesis HepsE : 0 <= epsE < 1.
 Hypothesis HlamE : 0 <= lamE.
-Hypothesis exp_good : forall x, x <= 0 -> near epsE lamE (exp x) (fexp x).
+Hypothesis exp_good : forall x, x <= 0 -> 0 <= fexp x /\ rounded epsE lamE (exp x) (fexp x).
 Hypothesis exp_inF : forall x, inF (fexp x).
 Hypothesis sh_inF : forall j, inF (sh j).
 
@@ -124,8 +136,7 @@ Proof. destruct (tmax_in t) as (j & _ & ->). auto. Qed.
 
 Definition ops n := (2 * n - 1)%nat.
 Lemma leaf_exponent m j : inF m -> sh j <= m ->
-  Rabs (rnd (sh j - m) - (sh j - m)) <= thE A * Rabs (sh j - m) + xl A /\ near (eps A) (lame A) (exp (rnd (sh j - m)))
-    (wt m j).
+  Rabs (rnd (sh j - m) - (sh j - m)) <= thE A * Rabs (sh j - m) + xl A /\ exponential A (rnd (sh j - m)) (wt m j).
 Proof.
   intros Hm Hj. split; simpl; [assert (Q := rnd_minus _ _ (sh_inF j) Hm); lra|]. apply exp_good.
   rewrite <- (round_0 radix2 fexpn ZnearestE). apply round_le; [apply FLT_exp_valid; auto|apply valid_rnd_N|lra].
@@ -144,8 +155,8 @@ Proof.
   - exists 1%nat. split; [|unfold ops; lia]. destruct (leaf_exponent m j Hm (H j (or_introl eq_refl))) as [H1 H2].
     apply (sums_key K sh A (one K) (w_l A) (lampd A) j m (rnd (sh j - m)) (wt m j)); auto.
     + simpl. assert (Q := H j (or_introl eq_refl)). lra.
-    + assert (Q := eta_pos). unfold one, w_l. simpl. replace (wt m j - wt m j * 1) with 0 by ring.
-    rewrite !Rabs_R0, Rabs_R1. lra.
+    + assert (Q := eta_pos). destruct H2 as [P _]. unfold one, w_l. simpl.
+      replace (wt m j - wt m j * 1) with 0 by ring. rewrite Rabs_R0, Rabs_R1, Rmin_left by lra. lra.
   - destruct IHa as (ca & Sa & La); [intros; apply H; rewrite in_app_iff; auto|].
     destruct IHb as (cb & Sb & Lb); [intros; apply H; rewrite in_app_iff; auto|].
     exists (S (ca + cb)). split.
@@ -163,7 +174,9 @@ Proof.
   - exists 1%nat. split; [|unfold ops; lia]. destruct (leaf_exponent m j Hm (H j (or_introl eq_refl))) as [H1 H2].
     apply (sums_key K sh A vv (w_o A) _ j m (rnd (sh j - m)) (wt m j)); auto.
     + simpl. assert (Q := H j (or_introl eq_refl)). lra.
-    + assert (Q := rnd_near (wt m j * vv j)). unfold near in Q. rewrite Rabs_mult in Q. unfold w_o. simpl. lra.
+    + destruct H2 as [P _]. assert (Q := rnd_near (wt m j * vv j)). assert (U := uf_pos). unfold near in Q.
+      rewrite Rabs_mult, (Rabs_pos_eq (wt m j)) in Q by auto. unfold w_o. simpl.
+      rewrite Rmin_left by (rewrite Rmult_0_r; repeat apply Rmult_le_pos; lra). lra.
   - destruct IHa as (ca & Sa & La); [intros; apply H; rewrite in_app_iff; auto|].
     destruct IHb as (cb & Sb & Lb); [intros; apply H; rewrite in_app_iff; auto|].
     exists (S (ca + cb)). split.
@@ -181,17 +194,20 @@ Record good (s : state) (J : list K) (kl cl ko co r : nat) : Prop := {
     sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ (fst (fst s)) (snd s) ko r co;
   g_m : exists i, In i J /\ fst (fst s) = sh i;
   g_inF : inF (fst (fst s)) /\ inF (snd (fst s)) /\ inF (snd s);
-  g_counts : (cl + 4 <= 5 * length J /\ co + 4 <= 5 * length J)%nat }.
+  g_counts : (cl + 3 <= 4 * length J /\ co + 3 <= 4 * length J)%nat }.
 
 Lemma good_block m tl to_ : inF m -> (exists j, In j (leaves to_) /\ m = sh j) -> (forall j, In j (leaves to_) ->
   sh j <= m) ->
   Permutation (leaves tl) (leaves to_) ->
-    exists cl co, good (block m tl to_) (leaves to_) (depth tl) cl (depth to_) co 0.
+    exists cl co, good (block m tl to_) (leaves to_) (depth tl) cl (depth to_) co 0 /\
+      (cl + 1 <= 2 * length (leaves to_) /\ co + 1 <= 2 * length (leaves to_))%nat.
 Proof.
   intros Hm Hi H Hp. assert (H' : forall j, In j (leaves tl) ->
     sh j <= m) by (intros j I; apply H; eapply Permutation_in; eauto).
   destruct (suml_sums m tl Hm H') as (cl & Sl & Ll). destruct (sumo_sums m to_ Hm H) as (co & So & Lo).
-  exists cl, co. rewrite (Permutation_length Hp) in Ll. constructor.
+  exists cl, co. rewrite (Permutation_length Hp) in Ll. split.
+  2: { assert (N := leaves_ne to_). destruct (leaves to_); try congruence. simpl in *. unfold ops in *. lia. }
+  constructor.
   - exists (map (term m) (leaves tl)), (map (term m) (leaves to_)). simpl. repeat split; auto.
     + rewrite map_map. simpl. rewrite map_id. auto.
     + apply Permutation_map. auto.
@@ -201,7 +217,8 @@ Proof.
 Qed.
 
 Lemma good_two_pass tl to_ : Permutation (leaves tl) (leaves to_) ->
-  exists cl co, good (two_pass tl to_) (leaves to_) (depth tl) cl (depth to_) co 0.
+  exists cl co, good (two_pass tl to_) (leaves to_) (depth tl) cl (depth to_) co 0 /\
+    (cl + 1 <= 2 * length (leaves to_) /\ co + 1 <= 2 * length (leaves to_))%nat.
 Proof.
   intros Hp. apply good_block; auto using tmax_inF.
   - destruct (tmax_in tl) as (j & Ij & Ej). exists j. split; auto. eapply Permutation_in; eauto.
@@ -209,8 +226,7 @@ Proof.
 Qed.
 
 Lemma factor_exponent m m' : inF m -> inF m' -> m <= m' ->
-  Rabs (rnd (m - m') - (m - m')) <= thE A * (m' - m) + xr A /\ near (eps A) (lame A) (exp (rnd (m - m'))) (fexp (rnd
-    (m - m'))).
+  Rabs (rnd (m - m') - (m - m')) <= thE A * (m' - m) + xr A /\ exponential A (rnd (m - m')) (fexp (rnd (m - m'))).
 Proof.
   intros H1 H2 H. split.
   - simpl. assert (Q := rnd_minus _ _ H1 H2). rewrite (Rabs_left1 (m - m')) in Q by lra. lra.
@@ -221,7 +237,8 @@ Qed.
 (** A running maximum: one block more. *)
 Lemma good_step s J kl cl ko co r b : good s J kl cl ko co r -> Permutation (leaves (fst b)) (leaves (snd b)) ->
   exists cl' co', good (step s b) (J ++ leaves (snd b)) (S (Nat.max (S kl) (depth (fst b)))) cl' (S (Nat.max (S ko)
-    (depth (snd b)))) co' (S r).
+    (depth (snd b)))) co' (S r) /\
+    (cl' <= cl + 2 * length (leaves (snd b)) + 1 /\ co' <= co + 2 * length (leaves (snd b)) + 1)%nat.
 Proof.
   destruct s as [[m l] o]. destruct b as [tl to_]. simpl.
   intros [(sl & so & Pm & Pp & SL & SO) (i & Ii & Ei) (Fm & Fl & Fo) Cn] Hp.
@@ -235,6 +252,8 @@ Proof.
   destruct (suml_sums m' tl Fm' Hl) as (c1 & S1 & L1). destruct (sumo_sums m' to_ Fm' Ho) as (c2 & S2 & L2).
   destruct (factor_exponent m m' Fm Fm' Hm) as [E1 E2].
   exists (S (S cl + c1)), (S (S co + c2)).
+  rewrite (Permutation_length Hp) in L1. split.
+  2: { assert (N := leaves_ne to_). destruct (leaves to_); try congruence. simpl in *. unfold ops in *. lia. }
   assert (R1 := sums_rescale_exp K sh A A_sane (one K) (w_l A) (lampd A) sl m l kl r cl m' _ _ _ SL Hm E1 E2 (rnd_near
     _)).
   assert (R2 := sums_rescale_exp K sh A A_sane vv (w_o A) _ so m o ko r co m' _ _ _ SO Hm E1 E2 (rnd_near _)).
@@ -254,7 +273,7 @@ Proof.
     eapply Permutation_in; eauto.
     + exists i. split; auto. apply in_or_app. auto.
   - split; [auto|]. split; apply rnd_inF.
-  - rewrite app_length. rewrite (Permutation_length Hp) in L1. assert (N := leaves_ne to_).
+  - rewrite app_length. assert (N := leaves_ne to_).
     destruct (leaves to_); try congruence. simpl in *. unfold ops in *. lia.
 Qed.
 
@@ -314,13 +333,13 @@ Qed.
 Theorem two_pass_tolerance tl to_ bigl bigo : Permutation (leaves tl) (leaves to_) ->
   (forall j, In j (leaves to_) -> Rabs (sh j - (s j + Cs)) <= a j) -> (forall j, In j (leaves to_) ->
     s j + a j <= Mp) ->
-  exists cl co, (cl + 4 <= 5 * length (leaves to_) /\ co + 4 <= 5 * length (leaves to_))%nat /\
+  exists cl co, (cl + 1 <= 2 * length (leaves to_) /\ co + 1 <= 2 * length (leaves to_))%nat /\
   (0 < low K s A a (leaves to_) Mp (depth tl) cl 0 bigl ->
    Rabs (finish (two_pass tl to_) - exact K s vv (leaves to_)) <=
      tolerance K s vv A a (leaves to_) Mp (depth tl) cl (depth to_) co 0 bigl bigo uf eta).
 Proof.
-  intros Hp Ha HM. destruct (good_two_pass tl to_ Hp) as (cl & co & G).
-  exists cl, co. split; [apply (g_counts _ _ _ _ _ _ _ G)|]. intros Hd. apply good_tolerance; auto.
+  intros Hp Ha HM. destruct (good_two_pass tl to_ Hp) as (cl & co & G & C).
+  exists cl, co. split; [auto|]. intros Hd. apply good_tolerance; auto.
 Qed.
 
 (** A running maximum over any number of blocks, each in any two orders. *)
@@ -328,40 +347,45 @@ Definition keys_of (bs : list (tree * tree)) := concat (map (fun b => leaves (sn
 Lemma good_steps h bs : Forall (fun b => Permutation (leaves (fst b)) (leaves (snd b))) bs ->
   Forall (fun b => depth (fst b) <= h /\ depth (snd b) <= h)%nat bs -> forall r st J kl cl ko co,
   good st J kl cl ko co r -> (kl <= h + 2 * r /\ ko <= h + 2 * r)%nat ->
+  (cl + 1 <= 2 * length J + r /\ co + 1 <= 2 * length J + r)%nat ->
   exists kl cl ko co, good (fold_left step bs st) (J ++ keys_of bs) kl cl ko co (r + length bs) /\
-    (kl <= h + 2 * (r + length bs) /\ ko <= h + 2 * (r + length bs))%nat.
+    (kl <= h + 2 * (r + length bs) /\ ko <= h + 2 * (r + length bs))%nat /\
+    (cl + 1 <= 2 * length (J ++ keys_of bs) + (r + length bs) /\
+     co + 1 <= 2 * length (J ++ keys_of bs) + (r + length bs))%nat.
 Proof.
-  induction bs as [|b1 bs IH]; intros F D r st J kl cl ko co G C; unfold keys_of; simpl.
+  induction bs as [|b1 bs IH]; intros F D r st J kl cl ko co G C C2; unfold keys_of; simpl.
   - rewrite app_nil_r. exists kl, cl, ko, co. replace (r + 0)%nat with r by lia. auto.
-  - destruct (good_step st J kl cl ko co r b1 G (Forall_inv F)) as (cl' & co' & G').
+  - destruct (good_step st J kl cl ko co r b1 G (Forall_inv F)) as (cl' & co' & G' & C').
     rewrite app_assoc. assert (D1 := Forall_inv D). simpl in D1.
-    destruct (IH (Forall_inv_tail F) (Forall_inv_tail D) (S r) _ _ _ _ _ _ G') as (kl2 & cl2 & ko2 & co2 & G2 & C2);
-      [lia|].
+    destruct (IH (Forall_inv_tail F) (Forall_inv_tail D) (S r) _ _ _ _ _ _ G')
+      as (kl2 & cl2 & ko2 & co2 & G2 & Ck & Cc); [lia|rewrite app_length; lia|].
     exists kl2, cl2, ko2, co2. replace (r + S (length bs))%nat with (S r + length bs)%nat by lia.
-    split; [apply G2 | lia].
+    split; [apply G2 | split; [lia|apply Cc]].
 Qed.
 
 Lemma good_online b bs h : Forall (fun b => Permutation (leaves (fst b)) (leaves (snd b))) (b :: bs) ->
   Forall (fun b => depth (fst b) <= h /\ depth (snd b) <= h)%nat (b :: bs) ->
   exists kl cl ko co, good (online b bs) (keys_of (b :: bs)) kl cl ko co (length bs) /\
-    (kl <= h + 2 * length bs /\ ko <= h + 2 * length bs)%nat.
+    (kl <= h + 2 * length bs /\ ko <= h + 2 * length bs)%nat /\
+    (cl + 1 <= 2 * length (keys_of (b :: bs)) + length bs /\
+     co + 1 <= 2 * length (keys_of (b :: bs)) + length bs)%nat.
 Proof.
-  intros F D. destruct (good_two_pass (fst b) (snd b) (Forall_inv F)) as (cl & co & G).
+  intros F D. destruct (good_two_pass (fst b) (snd b) (Forall_inv F)) as (cl & co & G & C).
   assert (D1 := Forall_inv D). simpl in D1.
-  apply (good_steps h bs (Forall_inv_tail F) (Forall_inv_tail D) 0 _ _ _ _ _ _ G). lia.
+  apply (good_steps h bs (Forall_inv_tail F) (Forall_inv_tail D) 0 _ _ _ _ _ _ G); lia.
 Qed.
 
 Theorem online_tolerance b bs h bigl bigo : Forall (fun b => Permutation (leaves (fst b)) (leaves (snd b))) (b :: bs) ->
   Forall (fun b => depth (fst b) <= h /\ depth (snd b) <= h)%nat (b :: bs) ->
   let J := keys_of (b :: bs) in
   (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) -> (forall j, In j J -> s j + a j <= Mp) ->
-  exists kl cl ko co, (kl <= h + 2 * length bs /\ ko <= h + 2 * length bs /\ cl + 4 <= 5 * length J /\ co + 4 <= 5 *
-    length J)%nat /\
+  exists kl cl ko co, (kl <= h + 2 * length bs /\ ko <= h + 2 * length bs /\
+    cl + 1 <= 2 * length J + length bs /\ co + 1 <= 2 * length J + length bs)%nat /\
   (0 < low K s A a J Mp kl cl (length bs) bigl ->
    Rabs (finish (online b bs) - exact K s vv J) <= tolerance K s vv A a J Mp kl cl ko co (length bs) bigl bigo uf eta).
 Proof.
-  intros F D J Ha HM. destruct (good_online b bs h F D) as (kl & cl & ko & co & G & Ck & Co). exists kl, cl, ko, co.
-  assert (Cn := g_counts _ _ _ _ _ _ _ G). fold J in Cn. split; [lia|]. intros Hd. apply good_tolerance; auto.
+  intros F D J Ha HM. destruct (good_online b bs h F D) as (kl & cl & ko & co & G & Ck & Cc). exists kl, cl, ko, co.
+  fold J in Cc. split; [lia|]. intros Hd. apply good_tolerance; auto.
 Qed.
 
 (** Split and merge: any tree of merges of online states. *)

@@ -2,45 +2,25 @@
     the online (blocked or per key, lazy or not) and the split kernels. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 From Attest.Rounding Require Import basics.
+From Attest.Rounding Require Export arithmetic underflow.
 Import ListNotations.
 Open Scope R_scope.
-
-Lemma pow_ge1 u k : 0 <= u -> 1 <= (1 + u) ^ k.
-Proof. intros. apply pow_R1_Rle. lra. Qed.
-Lemma pow_mono u k k' : 0 <= u -> (k <= k')%nat -> (1 + u) ^ k <= (1 + u) ^ k'.
-Proof. intros. apply Rle_pow; auto; lra. Qed.
-
-(** What is claimed of the arithmetic of the sums. *)
-Record arith := {
-  u : R; lam : R;          (* add, multiply: relative, by underflow *)
-  thE : R; xl : R; xr : R; (* exponents: relative; absolute, of a key and of a rescaling (folded scale, underflow) *)
-  T : R; gap : R;          (* how stale a maximum may be;
-    how far the last reference may exceed all scores: log n after a
-                              merge through log-sum-exp, else 0 *)
-  eps : R; lame : R;       (* exp: relative, by underflow *)
-  up : R; lamp : R;        (* rounding of a weight before it multiplies a value *)
-  upd : R; lampd : R;      (* rounding of a weight before it enters the denominator *)
-  nearest : bool }.        (* sums round to nearest: an operand is a candidate for the result *)
-Record sane (A : arith) : Prop := {
-  s_gap : 0 <= gap A; s_u1 : u A <= 1; s_upd1 : upd A <= 1; s_u : 0 <= u A; s_lam : 0 <= lam A;
-    s_thE : 0 <= thE A <= 1; s_xl : 0 <= xl A; s_xr : 0 <= xr A; s_T : 0 <= T A;
-  s_eps : 0 <= eps A < 1; s_lame : 0 <= lame A; s_up : 0 <= up A; s_lamp : 0 <= lamp A; s_upd : 0 <= upd A;
-  s_lampd : 0 <= lampd A }.
 
 Section Merge.
 Variable K : Type.
 Variable sh : K -> R.  (* computed score *)
 Variable A : arith.
 Hypothesis OK : sane A.
-
-Definition eps1 := eps A / (1 - eps A).
-(** Error of an exponent that does not depend on how far it is from the maximum. *)
-Definition X (r : nat) := xl A + INR r * xr A + (1 + INR r) * eps1.
-(** No rescaling factor exceeds g; no weight exceeds gain. *)
-Definition g := exp (xr A + eps1) + lame A.
-Definition gain (r : nat) := exp ((1 + thE A) * T A + X r).
-(** exp returned p for exp e: the part of its error that is an error of the exponent. *)
-Definition split (e p : R) := ln (1 + Rmax (- eps A) (Rmin (eps A) ((p - exp e) / exp e))).
+(** A factor that underflows by less than this part of itself is one of many, by more the only one that matters. *)
+Variable d : R.
+Hypothesis Hd : 0 < d.
+Local Notation eps1 := (eps1 A).
+Local Notation X := (X A).
+Local Notation g := (g A).
+Local Notation gain := (gain A).
+Local Notation exponential := (exponential A).
+Local Notation split := (split A).
+Local Notation loss := (loss A d).
 
 (** A key and the error of its exponent, all rescalings included. *)
 Local Notation term := (K * R)%type (only parsing).
@@ -48,83 +28,66 @@ Definition weight (m : R) (t : term) := exp (sh (fst t) - m + snd t).
 Definition known (m : R) (r : nat) (t : term) :=
   sh (fst t) - m <= T A /\ Rabs (snd t) <= thE A * (m - sh (fst t) + 2 * T A) + X r.
 
-(** y is the sum of weight * v up to rounding and underflow; w0 is 1 + the error of a weight as it enters the sum. *)
-Definition lost (v : K -> R) (w0 lam0 : R) (ts : list term) (k r c : nat) :=
-  (1 + u A) ^ k * g ^ r *
-  (Sum (fun t => Rabs (v (fst t))) ts * (lam0 + INR r * (lame A * (w0 * gain r))) + INR c * lam A).
-Definition channel (v : K -> R) (w0 lam0 : R) (ts : list term) (m y : R) (k r c : nat) :=
+(** y is the sum of weight * v up to rounding and underflow; w0 is 1 + the error of a weight as it enters the sum, lamw
+    what storing it may lose. *)
+Definition losses (v : K -> R) (w0 lamw : R) (ts : list term) m r :=
+  Sum (fun t => Rabs (v (fst t)) * loss w0 lamw r (weight m t)) ts.
+Definition lost (v : K -> R) (w0 lamw : R) (ts : list term) m (k r c : nat) :=
+  (1 + u A) ^ k * g ^ r * (losses v w0 lamw ts m r + INR c * lam A).
+Definition channel (v : K -> R) (w0 lamw : R) (ts : list term) (m y : R) (k r c : nat) :=
   Rabs (y - Sum (fun t => weight m t * v (fst t)) ts) <=
-    (w0 * (1 + u A) ^ k - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts + lost v w0 lam0 ts k r c.
-
-Lemma split_spec e p : near (eps A) (lame A) (exp e) p ->
-  Rabs (p - exp (e + split e p)) <= lame A /\ Rabs (split e p) <= eps1.
-Proof.
-  destruct OK. unfold near, split. intros H. assert (P := exp_pos e). rewrite (Rabs_pos_eq (exp e)) in H by lra.
-  apply Rabs_bounds in H. set (q := exp e) in *. set (t := Rmax (- eps A) (Rmin (eps A) ((p - q) / q))).
-  assert (Bt : - eps A <= t <= eps A).
-  { unfold t. split; [apply Rmax_l|]. apply Rmax_lub; [lra|apply Rmin_l]. }
-  assert (Eq : (p - q) / q * q = p - q) by (field; lra).
-  split; [|apply ln_near; auto].
-  rewrite exp_plus, exp_ln by lra. fold q. apply Rabs_le_iff.
-  destruct (Rle_dec ((p - q) / q) (eps A)) as [L1|L1]; [destruct (Rle_dec (- eps A) ((p - q) / q)) as [L2|L2]|].
-  - replace t with ((p - q) / q) by (unfold t; rewrite Rmin_right, Rmax_right; lra). nra.
-  - replace t with (- eps A) by (unfold t; rewrite Rmin_right, Rmax_left; lra). nra.
-  - replace t with (eps A) by (unfold t; rewrite Rmin_left, Rmax_right; lra). nra.
-Qed.
+    (w0 * (1 + u A) ^ k - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts + lost v w0 lamw ts m k r c.
 
 Lemma weight_pos m t : 0 < weight m t.
 Proof. apply exp_pos. Qed.
-Lemma eps1_pos : 0 <= eps1.
-Proof. destruct OK. unfold eps1, Rdiv. apply Rmult_le_pos; [lra|]. left. apply Rinv_0_lt_compat. lra. Qed.
-Lemma X_mono r r' : (r <= r')%nat -> X r <= X r'.
-Proof. destruct OK. intros H. apply le_INR in H. assert (E := eps1_pos). unfold X. nra. Qed.
-Lemma X_pos r : 0 <= X r.
-Proof. destruct OK. assert (E := eps1_pos). assert (I := pos_INR r). unfold X. nra. Qed.
-Lemma g_ge1 : 1 <= g.
-Proof. destruct OK. assert (E := eps1_pos). assert (1 <= exp (xr A + eps1)) by (apply exp_ge1; lra). unfold g. lra. Qed.
-Lemma gain_mono r r' : (r <= r')%nat -> gain r <= gain r'.
-Proof. intros. apply exp_mono. assert (H1 := X_mono _ _ H). lra. Qed.
-Lemma gain_pos r : 0 < gain r.
-Proof. apply exp_pos. Qed.
-
 Lemma known_mono m r r' t : (r <= r')%nat -> known m r t -> known m r' t.
-Proof. intros H [H1 H2]. assert (M := X_mono _ _ H). split; auto. lra. Qed.
+Proof. intros H [H1 H2]. assert (M := X_mono A OK _ _ H). split; auto. lra. Qed.
 
 Lemma known_gain m r t : known m r t -> weight m t <= gain r.
 Proof.
-  destruct OK. intros [H1 H2]. apply Rabs_bounds in H2. unfold weight, gain. apply exp_mono.
+  destruct OK. intros [H1 H2]. apply Rabs_bounds in H2. unfold weight, arithmetic.gain. apply exp_mono.
   assert (thE A * (m - sh (fst t) + 2 * T A) <= (m - sh (fst t)) + T A + thE A * T A); [|lra].
   assert (0 <= (1 - thE A) * (m - sh (fst t) + T A)) by (apply Rmult_le_pos; lra). nra.
 Qed.
 
-Lemma lost_mono v w0 lam0 ts k r c k' r' c' : 0 <= w0 -> 0 <= lam0 -> (k <= k')%nat -> (r <= r')%nat -> (c <= c')%nat ->
-  lost v w0 lam0 ts k r c <= lost v w0 lam0 ts k' r' c'.
+Lemma losses_pos v w0 lamw ts m r : 0 <= w0 -> 0 <= lamw -> 0 <= losses v w0 lamw ts m r.
 Proof.
-  destruct OK. intros W L Hk Hr Hc. unfold lost.
-  assert (V : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  assert (G1 := pow_mono (u A) _ _ s_u0 Hk). assert (G0 := pow_ge1 (u A) k s_u0).
-  assert (g ^ r <= g ^ r') by (apply Rle_pow; auto using g_ge1).
-  assert (1 <= g ^ r) by (apply pow_R1_Rle, g_ge1).
-  assert (I := le_INR _ _ Hc). assert (Ir := le_INR _ _ Hr). assert (P := pos_INR c). assert (Pr := pos_INR r).
-  assert (Gm := gain_mono _ _ Hr). assert (Gp := gain_pos r).
-  assert (P2 : 0 <= lame A * (w0 * gain r)) by (repeat apply Rmult_le_pos; lra).
-  assert (M2 : lame A * (w0 * gain r) <= lame A * (w0 * gain r')) by (repeat apply Rmult_le_compat_l; lra).
-  assert (M3 : INR r * (lame A * (w0 * gain r)) <= INR r' * (lame A * (w0 * gain r'))) by (apply Rmult_le_compat; lra).
-  assert (P3 : 0 <= INR r * (lame A * (w0 * gain r))) by (apply Rmult_le_pos; lra).
-  apply Rmult_le_compat.
-  - apply Rmult_le_pos; lra.
-  - apply Rplus_le_le_0_compat; apply Rmult_le_pos; lra.
-  - apply Rmult_le_compat; lra.
-  - apply Rplus_le_compat; [apply Rmult_le_compat_l; lra | apply Rmult_le_compat_r; lra].
+  intros. apply Sum_nonneg. intros. apply Rmult_le_pos; [apply Rabs_pos|]. apply loss_pos; auto. left. apply weight_pos.
+Qed.
+Lemma lost_pos v w0 lamw ts m k r c : 0 <= w0 -> 0 <= lamw -> 0 <= lost v w0 lamw ts m k r c.
+Proof.
+  destruct OK. intros W L. unfold lost. assert (G := pow_ge1 (u A) k s_u).
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, (g_ge1 A OK)). assert (Q := losses_pos v w0 lamw ts m r W L).
+  apply Rmult_le_pos; [apply Rmult_le_pos; lra|]. apply Rplus_le_le_0_compat; auto.
+  apply Rmult_le_pos; auto using pos_INR.
 Qed.
 
-Lemma channel_mono v w0 lam0 ts m y k r c k' r' c' : 1 <= w0 -> 0 <= lam0 -> (k <= k')%nat -> (r <= r')%nat ->
+Lemma lost_mono v w0 lamw ts m k r c k' r' c' : 0 <= w0 -> 0 <= lamw -> (k <= k')%nat -> (r <= r')%nat ->
+  (c <= c')%nat -> lost v w0 lamw ts m k r c <= lost v w0 lamw ts m k' r' c'.
+Proof.
+  destruct OK. intros W L Hk Hr Hc. unfold lost.
+  assert (V : 0 <= losses v w0 lamw ts m r) by (apply losses_pos; auto).
+  assert (M : losses v w0 lamw ts m r <= losses v w0 lamw ts m r').
+  { apply Sum_le. intros t _. apply Rmult_le_compat_l; [apply Rabs_pos|]. apply loss_mono; auto. left.
+    apply weight_pos. }
+  assert (G1 := pow_mono (u A) _ _ s_u Hk). assert (G0 := pow_ge1 (u A) k s_u).
+  assert (g ^ r <= g ^ r') by (apply Rle_pow; auto using g_ge1).
+  assert (1 <= g ^ r) by (apply pow_R1_Rle, (g_ge1 A OK)).
+  assert (I := le_INR _ _ Hc). assert (P := pos_INR c).
+  apply Rmult_le_compat.
+  - apply Rmult_le_pos; lra.
+  - apply Rplus_le_le_0_compat; auto. apply Rmult_le_pos; lra.
+  - apply Rmult_le_compat; lra.
+  - apply Rplus_le_compat; auto. apply Rmult_le_compat_r; lra.
+Qed.
+
+Lemma channel_mono v w0 lamw ts m y k r c k' r' c' : 1 <= w0 -> 0 <= lamw -> (k <= k')%nat -> (r <= r')%nat ->
   (c <= c')%nat ->
-  channel v w0 lam0 ts m y k r c -> channel v w0 lam0 ts m y k' r' c'.
+  channel v w0 lamw ts m y k r c -> channel v w0 lamw ts m y k' r' c'.
 Proof.
   destruct OK. intros W L Hk Hr Hc H. unfold channel in *.
-  assert (M := lost_mono v w0 lam0 ts _ _ _ _ _ _ ltac:(lra) L Hk Hr Hc).
-  assert (P := pow_mono (u A) _ _ s_u0 Hk).
+  assert (M := lost_mono v w0 lamw ts m _ _ _ _ _ _ ltac:(lra) L Hk Hr Hc).
+  assert (P := pow_mono (u A) _ _ s_u Hk).
   assert (V : 0 <= Sum (fun t => weight m t * Rabs (v (fst t))) ts).
   { apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. }
   assert ((w0 * (1 + u A) ^ k - 1) * Sum (fun t => weight m t * Rabs (v (fst t))) ts <=
@@ -141,24 +104,32 @@ Proof.
   left. apply weight_pos.
 Qed.
 
-Lemma channel_add v w0 lam0 ts1 ts2 m y1 y2 y k r c1 c2 : 1 <= w0 ->
-  channel v w0 lam0 ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 -> near (u A) (lam A) (y1 + y2) y ->
-  channel v w0 lam0 (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
+(** Adding two sums, and what it does to what they have lost. *)
+Lemma lost_add v w0 lamw ts1 ts2 m k r c1 c2 :
+  (1 + u A) * (lost v w0 lamw ts1 m k r c1 + lost v w0 lamw ts2 m k r c2) + lam A <=
+    lost v w0 lamw (ts1 ++ ts2) m (S k) r (S (c1 + c2)).
 Proof.
-  destruct OK. unfold channel, lost, near. intros W H1 H2 N. rewrite !Sum_app.
+  destruct OK. unfold lost, losses. rewrite Sum_app, S_INR, plus_INR.
+  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
+  assert (G := pow_ge1 (u A) k s_u). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, (g_ge1 A OK)). set (Q := g ^ r) in *.
+  assert (lam A <= (1 + u A) * (G1 * Q) * lam A) by (apply le_times; auto; repeat apply times_ge1; lra). lra.
+Qed.
+Lemma channel_add v w0 lamw ts1 ts2 m y1 y2 y k r c1 c2 : 1 <= w0 ->
+  channel v w0 lamw ts1 m y1 k r c1 -> channel v w0 lamw ts2 m y2 k r c2 -> near (u A) (lam A) (y1 + y2) y ->
+  channel v w0 lamw (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
+Proof.
+  assert (La := lost_add v w0 lamw ts1 ts2 m k r c1 c2).
+  destruct OK. unfold channel, near. intros W H1 H2 N. rewrite !Sum_app.
   assert (A1 := size_le v ts1 m). assert (A2 := size_le v ts2 m).
   set (N1 := Sum (fun t => weight m t * v (fst t)) ts1) in *.
   set (N2 := Sum (fun t => weight m t * v (fst t)) ts2) in *.
   set (S1 := Sum (fun t => weight m t * Rabs (v (fst t))) ts1) in *.
   set (S2 := Sum (fun t => weight m t * Rabs (v (fst t))) ts2) in *.
-  set (V1 := Sum (fun t : term => Rabs (v (fst t))) ts1) in *.
-  set (V2 := Sum (fun t : term => Rabs (v (fst t))) ts2) in *.
-  set (L := lam0 + INR r * (lame A * (w0 * gain r))) in *.
-  rewrite S_INR, plus_INR. change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
-  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
-  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
-  set (n1 := INR c1) in *. set (n2 := INR c2) in *. clearbody N1 N2 S1 S2 V1 V2 L G1 Q n1 n2.
-  set (M1 := G1 * Q * (V1 * L + n1 * lam A)) in *. set (M2 := G1 * Q * (V2 * L + n2 * lam A)) in *.
+  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
+  set (G1 := (1 + u A) ^ k) in *.
+  set (M1 := lost v w0 lamw ts1 m k r c1) in *. set (M2 := lost v w0 lamw ts2 m k r c2) in *.
+  clearbody N1 N2 S1 S2 G1 M1 M2.
   assert (D : Rabs (y1 + y2 - (N1 + N2)) <= (w0 * G1 - 1) * (S1 + S2) + (M1 + M2)).
   { replace (y1 + y2 - (N1 + N2)) with ((y1 - N1) + (y2 - N2)) by lra. eapply Rle_trans; [apply Rabs_triang|]. lra. }
   assert (Z : Rabs (y1 + y2) <= w0 * G1 * (S1 + S2) + (M1 + M2)).
@@ -167,12 +138,6 @@ Proof.
   replace (y - (N1 + N2)) with ((y - (y1 + y2)) + (y1 + y2 - (N1 + N2))) by lra.
   eapply Rle_trans; [apply Rabs_triang|].
   assert (u A * Rabs (y1 + y2) <= u A * (w0 * G1 * (S1 + S2) + (M1 + M2))) by (apply Rmult_le_compat_l; auto).
-  assert (G2 : 1 <= G1 * Q) by (repeat apply times_ge1; lra).
-  assert (lam A <= (1 + u A) * G1 * Q * lam A) 
-    by (replace ((1 + u A) * G1 * Q * lam A) with ((1 + u A) * (G1 * Q) * lam A) by ring; apply le_times;
-      repeat apply times_ge1; lra).
-  replace ((1 + u A) * G1 * Q * ((V1 + V2) * L + (n1 + n2 + 1) * lam A))
-    with ((1 + u A) * (M1 + M2) + (1 + u A) * G1 * Q * lam A) by (unfold M1, M2; ring).
   lra.
 Qed.
 
@@ -187,109 +152,116 @@ Proof.
   unfold rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros t _. rewrite (rescaled_weight m). simpl. ring.
 Qed.
 
-Lemma channel_rescale v w0 lam0 ts m m' z mu y y' k r c : 1 <= w0 -> 0 <= lam0 -> m <= m' ->
-  Rabs z <= thE A * (m' - m) + xr A + eps1 ->
-  Rabs mu <= lame A -> Forall (known m r) ts ->
-  channel v w0 lam0 ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
-  channel v w0 lam0 (rescaled z ts) m' y' (S k) (S r) (S c).
+(** A rescaling, and what it does to what a sum has lost. *)
+Lemma lost_rescale v w0 lamw ts m m' z mu k r c : 1 <= w0 -> 0 <= lamw -> m <= m' ->
+  Rabs z <= thE A * (m' - m) + xr A + eps1 -> Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts ->
+  (1 + u A) * ((exp (m - m' + z) + Rabs mu) * lost v w0 lamw ts m k r c +
+      Rabs mu * (w0 * (1 + u A) ^ k * Sum (fun t => weight m t * Rabs (v (fst t))) ts)) + lam A <=
+    lost v w0 lamw (rescaled z ts) m' (S k) (S r) (S c).
 Proof.
-  destruct OK. intros W L0 Hm Hz Hmu F H N. unfold channel in *.
-  rewrite (rescaled_sum v m), (rescaled_sum (fun j => Rabs (v j)) m).
-  assert (A1 := size_le v ts m).
-  assert (Gain : Sum (fun t => weight m t * Rabs (v (fst t))) ts <= Sum (fun t : term => Rabs (v (fst t))) ts * gain r).
-  { rewrite Rmult_comm, <- Sum_scal. apply Sum_le. intros t I. apply Rmult_le_compat_r; [apply Rabs_pos|].
-    apply known_gain. rewrite Forall_forall in F. auto. }
+  destruct OK. intros W L0 Hm Hz Hmu F.
   assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
   { apply exp_mono. apply Rabs_bounds in Hz.
-  assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
-  assert (Rp := exp_pos (m - m' + z)). set (rho := exp (m - m' + z)) in *.
-  set (y0 := Sum (fun t => weight m t * v (fst t)) ts) in *.
+    assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (Rp := exp_pos (m - m' + z)). assert (Pm := Rabs_pos mu).
+  assert (Each : (exp (m - m' + z) + Rabs mu) * losses v w0 lamw ts m r +
+      Rabs mu * (w0 * (/ g ^ r * Sum (fun t => weight m t * Rabs (v (fst t))) ts)) <=
+      g * losses v w0 lamw (rescaled z ts) m' (S r)).
+  { assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, (g_ge1 A OK)).
+    assert (I0 : 0 < / g ^ r <= 1)
+      by (split; [apply Rinv_0_lt_compat; lra|rewrite <- Rinv_1; apply Rinv_le_contravar; lra]).
+    unfold losses, rescaled. rewrite Sum_map, <- !Sum_scal, <- Sum_plus. apply Sum_le. intros t It.
+    rewrite (rescaled_weight m). simpl fst. assert (Wt := weight_pos m t).
+    assert (Gt : weight m t <= gain r) by (apply known_gain; rewrite Forall_forall in F; auto).
+    assert (Yx : 0 <= / g ^ r * weight m t <= weight m t).
+    { split; [apply Rmult_le_pos; lra|]. rewrite <- (Rmult_1_l (weight m t)) at 2. apply Rmult_le_compat_r; lra. }
+    assert (Yg : / g ^ r * weight m t <= gain 0).
+    { apply Rmult_le_reg_l with (g ^ r); [lra|]. rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
+      rewrite Rmult_comm. eapply Rle_trans; [apply Gt|apply gain_grows; auto]. }
+    assert (Q := loss_rescale A OK d Hd w0 lamw r (weight m t) _ _ _ W L0 Yx Yg (conj Rp Rho) (conj Pm Hmu)).
+    assert (Q2 := Rmult_le_compat_l (Rabs (v (fst t))) _ _ (Rabs_pos _) Q). lra. }
+  set (rho := exp (m - m' + z)) in *. set (S0 := Sum (fun t => weight m t * Rabs (v (fst t))) ts) in *.
+  assert (Gd : rho + Rabs mu <= g) by (assert (Q := Rmin_l (lame A) rho); unfold arithmetic.g; lra).
+  assert (Lp := losses_pos v w0 lamw ts m r ltac:(lra) L0).
+  assert (S0p : 0 <= S0).
+  { apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. }
+  unfold lost. change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k). change (g ^ S r) with (g * g ^ r).
+  rewrite S_INR. assert (G := pow_ge1 (u A) k s_u). set (G1 := (1 + u A) ^ k) in *.
+  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, (g_ge1 A OK)). set (Q := g ^ r) in *.
+  assert (QS : Q * (/ Q * S0) = S0) by (field; lra). set (S1 := / Q * S0) in *.
+  assert (Nc := pos_INR c). set (n := INR c) in *. assert (Gg := g_ge1 A OK).
+  set (V := losses v w0 lamw ts m r) in *. set (V' := losses v w0 lamw (rescaled z ts) m' (S r)) in *.
+  set (mm := Rabs mu) in *. set (gg := g) in *. clearbody S1. clearbody V V' mm gg n Q G1 S0 rho.
+  assert (E1 : Q * ((rho + mm) * V) + mm * (w0 * S0) <= Q * (gg * V')).
+  { assert (Q * ((rho + mm) * V + mm * (w0 * S1)) <= Q * (gg * V')) by (apply Rmult_le_compat_l; lra).
+    rewrite <- QS. lra. }
+  assert (E2 : G1 * (Q * ((rho + mm) * V) + mm * (w0 * S0)) <= G1 * (Q * (gg * V'))) by (apply Rmult_le_compat_l; lra).
+  assert (E3 : (rho + mm) * (G1 * Q * (n * lam A)) <= gg * (G1 * Q * (n * lam A)))
+    by (apply Rmult_le_compat_r; auto; repeat apply Rmult_le_pos; lra).
+  assert (Lam : lam A <= (1 + u A) * (gg * (G1 * Q)) * lam A) by (apply le_times; auto; repeat apply times_ge1; lra).
+  assert (E4 : (rho + mm) * (G1 * Q * (V + n * lam A)) + mm * (w0 * G1 * S0) <=
+               gg * (G1 * Q * (V' + n * lam A))) by lra.
+  assert (E5 := Rmult_le_compat_l (1 + u A) _ _ ltac:(lra) E4). lra.
+Qed.
+
+Lemma channel_rescale v w0 lamw ts m m' z mu y y' k r c : 1 <= w0 -> 0 <= lamw -> m <= m' ->
+  Rabs z <= thE A * (m' - m) + xr A + eps1 ->
+  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts ->
+  channel v w0 lamw ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
+  channel v w0 lamw (rescaled z ts) m' y' (S k) (S r) (S c).
+Proof.
+  intros W L0 Hm Hz Hmu F H N. assert (Lr := lost_rescale v w0 lamw ts m m' z mu k r c W L0 Hm Hz Hmu F).
+  destruct OK. unfold channel in *.
+  rewrite (rescaled_sum v m), (rescaled_sum (fun j => Rabs (v j)) m).
+  assert (A1 := size_le v ts m). assert (Rp := exp_pos (m - m' + z)). set (rho := exp (m - m' + z)) in *.
   assert (Sp : 0 <= Sum (fun t => weight m t * Rabs (v (fst t))) ts).
   { apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. }
+  set (y0 := Sum (fun t => weight m t * v (fst t)) ts) in *.
   set (S0 := Sum (fun t => weight m t * Rabs (v (fst t))) ts) in *.
-  assert (EV : Sum (fun t : term => Rabs (v (fst t))) (rescaled z ts) = Sum (fun t : term => Rabs (v (fst t))) ts).
-  { unfold rescaled. rewrite Sum_map. reflexivity. }
-  unfold lost in *. rewrite EV. clear EV.
-  assert (Vp : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  set (V := Sum (fun t : term => Rabs (v (fst t))) ts) in *.
-  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k). change (g ^ S r) with (g * g ^ r). rewrite !S_INR.
-  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
-  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
-  assert (Gm := gain_mono r (S r) ltac:(lia)). assert (Gp := gain_pos r).
-  set (ga := gain r) in *. set (ga' := gain (S r)) in *.
-  assert (Nr := pos_INR r). assert (Nc := pos_INR c). set (n := INR c) in *. set (nr := INR r) in *.
-  assert (Gg := g_ge1).
-  assert (Fac : Rabs (rho + mu) <= g).
-  { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. unfold g. lra. }
-  set (gg := g) in *. clearbody y0 S0 V G1 Q ga ga' n nr gg rho.
-  set (M := G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga))) + n * lam A)) in *.
-  assert (Mp : 0 <= M).
-  { unfold M. repeat apply Rmult_le_pos; try lra. apply Rplus_le_le_0_compat; repeat apply Rmult_le_pos; try lra.
-    apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra. }
+  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
+  assert (G := pow_ge1 (u A) k s_u). set (G1 := (1 + u A) ^ k) in *.
+  set (M := lost v w0 lamw ts m k r c) in *.
+  set (M' := lost v w0 lamw (rescaled z ts) m' (S k) (S r) (S c)) in *.
+  clearbody y0 S0 G1 M M' rho. assert (Pm := Rabs_pos mu).
   assert (WG : 1 <= w0 * G1) by (repeat apply times_ge1; lra).
+  assert (B1 : Rabs (rho + mu) <= rho + Rabs mu).
+  { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. lra. }
+  set (more := (rho + Rabs mu) * M + Rabs mu * (w0 * G1 * S0)) in *.
   (* the product with the factor, exact *)
-  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * ((w0 * G1 - 1) * S0) + (gg * M + lame A * (w0 * G1 * S0))).
+  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * ((w0 * G1 - 1) * S0) + more).
   { replace ((rho + mu) * y - rho * y0) with ((rho + mu) * (y - y0) + mu * y0) by ring.
     eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult.
-    assert (Rabs mu * Rabs y0 <= lame A * S0) by (apply Rmult_le_compat; auto using Rabs_pos).
-    assert (B1 : Rabs (rho + mu) <= rho + lame A).
-    { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. lra. }
-    assert (Rabs (rho + mu) * Rabs (y - y0) <= Rabs (rho + mu) * ((w0 * G1 - 1) * S0 + M))
-      by (apply Rmult_le_compat_l; auto using Rabs_pos).
-    assert (Rabs (rho + mu) * M <= gg * M) by (apply Rmult_le_compat_r; auto).
-    assert (0 <= (w0 * G1 - 1) * S0) by (apply Rmult_le_pos; lra).
-    assert (Rabs (rho + mu) * ((w0 * G1 - 1) * S0) <= (rho + lame A) * ((w0 * G1 - 1) * S0)) by (apply
-      Rmult_le_compat_r; auto).
-    lra. }
-  assert (Z : Rabs ((rho + mu) * y) <= rho * (w0 * G1 * S0) + (gg * M + lame A * (w0 * G1 * S0))).
+    assert (Rabs mu * Rabs y0 <= Rabs mu * S0) by (apply Rmult_le_compat_l; auto).
+    assert (Rabs (rho + mu) * Rabs (y - y0) <= (rho + Rabs mu) * ((w0 * G1 - 1) * S0 + M))
+      by (apply Rmult_le_compat; auto using Rabs_pos). unfold more. lra. }
+  assert (Z : Rabs ((rho + mu) * y) <= rho * (w0 * G1 * S0) + more).
   { replace ((rho + mu) * y) with (((rho + mu) * y - rho * y0) + rho * y0) by ring.
     eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult rho), (Rabs_pos_eq rho) by lra.
     assert (rho * Rabs y0 <= rho * S0) by (apply Rmult_le_compat_l; lra). lra. }
-  unfold near in N.
-  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (w0 * G1 * S0) + (gg * M + lame A * (w0 * G1 * S0))))
-    by (apply Rmult_le_compat_l; auto).
+  unfold near in N. clearbody more.
+  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (w0 * G1 * S0) + more)) by (apply Rmult_le_compat_l; auto).
   replace (y' - rho * y0) with ((y' - (rho + mu) * y) + ((rho + mu) * y - rho * y0)) by ring.
-  eapply Rle_trans; [apply Rabs_triang|].
-  assert (Low : lame A * (w0 * G1 * S0) <= gg * (G1 * Q * (V * (lame A * (w0 * ga'))))).
-  { assert (S0 <= V * ga') by (assert (V * ga <= V * ga') by (apply Rmult_le_compat_l; lra); lra).
-    assert (0 <= lame A * (w0 * G1)) by (repeat apply Rmult_le_pos; lra).
-    assert (lame A * (w0 * G1) * S0 <= lame A * (w0 * G1) * (V * ga')) by (apply Rmult_le_compat_l; auto).
-    assert (0 <= lame A * (w0 * G1) * (V * ga')) by (repeat apply Rmult_le_pos; lra).
-    assert (1 <= gg * Q) by (repeat apply times_ge1; lra).
-    assert (lame A * (w0 * G1) * (V * ga') <= gg * Q * (lame A * (w0 * G1) * (V * ga'))) by (apply le_times; auto).
-    lra. }
-  assert (Ml : M <= G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga'))) + n * lam A)).
-  { unfold M. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rplus_le_compat_r, Rmult_le_compat_l; auto.
-    apply Rplus_le_compat_l. repeat apply Rmult_le_compat_l; lra. }
-  set (Mr := G1 * Q * (V * (lam0 + nr * (lame A * (w0 * ga'))) + n * lam A)) in *.
-  assert (Lam : lam A <= (1 + u A) * (gg * (G1 * Q)) * lam A).
-  { apply le_times; repeat apply times_ge1; lra. }
-  replace ((1 + u A) * G1 * (gg * Q) * (V * (lam0 + (nr + 1) * (lame A * (w0 * ga'))) + (n + 1) * lam A))
-    with ((1 + u A) * (gg * Mr + gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) + (1 + u A) * (gg * (G1 * Q)) * lam A)
-    by (unfold Mr; ring).
-  assert (gg * M <= gg * Mr) by (apply Rmult_le_compat_l; lra).
-  set (LA := lame A * (w0 * G1 * S0)) in *. set (LB := gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) in *.
-  assert ((1 + u A) * (gg * M + LA) <= (1 + u A) * (gg * Mr + LB)) by (apply Rmult_le_compat_l; lra).
-  lra.
+  eapply Rle_trans; [apply Rabs_triang|]. lra.
 Qed.
 
-Lemma channel_key (v : K -> R) w0 lam0 j m z mu p y : 1 <= w0 ->
-  p = exp (sh j - m + z) + mu -> Rabs mu <= lame A ->
-  Rabs (y - p * v j) <= (w0 - 1) * (Rabs p * Rabs (v j)) + (lam0 - w0 * lame A) * Rabs (v j) + lam A ->
-  channel v w0 lam0 [(j, z)] m y 0 0 1.
+Lemma channel_key (v : K -> R) w0 lamw j m z mu p y : 1 <= w0 -> 0 <= lamw -> 0 <= p ->
+  p = exp (sh j - m + z) + mu -> Rabs mu <= Rmin (lame A) (exp (sh j - m + z)) ->
+  Rabs (y - p * v j) <= ((w0 - 1) * p + Rmin lamw (w0 * p)) * Rabs (v j) + lam A ->
+  channel v w0 lamw [(j, z)] m y 0 0 1.
 Proof.
-  intros W E Hmu H. unfold channel, lost, weight. simpl.
-  rewrite !Rplus_0_r, !Rmult_1_l, Rmult_0_l, Rplus_0_r, Rmult_1_r.
+  intros W L Pp E Hmu H. unfold channel, lost, losses, weight. simpl.
+  rewrite !Rplus_0_r, !Rmult_1_l, Rmult_1_r.
   set (e := exp (sh j - m + z)) in *. assert (P : 0 < e) by apply exp_pos.
-  assert (Bp : Rabs p <= e + lame A).
-  { rewrite E. eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq e) by lra. lra. }
+  assert (Lk := loss_key A OK d w0 lamw e (Rabs mu) W L ltac:(lra) (conj (Rabs_pos _) Hmu)).
+  assert (Am := Rabs_bounds mu _ (Rle_refl _)). set (mm := Rabs mu) in *.
+  assert (Rmin lamw (w0 * p) <= Rmin lamw (w0 * (e + mm)))
+    by (apply Rle_min_compat; [lra|apply Rmult_le_compat_l; lra]).
+  assert ((w0 - 1) * p <= (w0 - 1) * (e + mm)) by (apply Rmult_le_compat_l; lra).
   replace (y - e * v j) with ((y - p * v j) + mu * v j) by (rewrite E; ring).
-  eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult mu).
+  eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult mu). fold mm.
   assert (Vp := Rabs_pos (v j)). set (a := Rabs (v j)) in *.
-  assert (Rabs mu * a <= lame A * a) by (apply Rmult_le_compat_r; auto).
-  assert ((w0 - 1) * (Rabs p * a) <= (w0 - 1) * ((e + lame A) * a)).
-  { apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat_r; auto. }
-  nra.
+  assert (((w0 - 1) * p + Rmin lamw (w0 * p) + mm) * a <= ((w0 - 1) * e + loss w0 lamw 0 e) * a)
+    by (apply Rmult_le_compat_r; lra). lra.
 Qed.
 
 
@@ -312,29 +284,26 @@ Inductive sums : list term -> R -> R -> nat -> nat -> nat -> Prop :=
 | sums_key j m e p y :
     sh j - m <= T A ->
     Rabs (e - (sh j - m)) <= thE A * Rabs (sh j - m) + xl A ->
-    near (eps A) (lame A) (exp e) p ->
-    Rabs (y - p * v j) <= (w0 - 1) * (Rabs p * Rabs (v j)) + lamw * Rabs (v j) + lam A ->
+    exponential e p ->
+    Rabs (y - p * v j) <= ((w0 - 1) * p + Rmin lamw (w0 * p)) * Rabs (v j) + lam A ->
     sums [(j, e - (sh j - m) + split e p)] m y 0 0 1
 | sums_add ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 :
     sums ts1 m y1 k1 r1 c1 -> sums ts2 m y2 k2 r2 c2 -> adds y1 y2 y ->
     sums (ts1 ++ ts2) m y (S (Nat.max k1 k2)) (Nat.max r1 r2) (S (c1 + c2))
 | sums_rescale ts m y k r c m' z p y' :
     sums ts m y k r c -> m <= m' ->
-    Rabs z <= thE A * (m' - m) + xr A + eps1 -> Rabs (p - exp (m - m' + z)) <= lame A ->
+    Rabs z <= thE A * (m' - m) + xr A + eps1 -> 
+    Rabs (p - exp (m - m' + z)) <= Rmin (lame A) (exp (m - m' + z)) ->
       near (u A) (lam A) (p * y) y' ->
     sums (rescaled z ts) m' y' (S k) (S r) (S c).
-
-Definition lam0 := w0 * lame A + lamw.
-Lemma lam0_pos : 0 <= lam0.
-Proof. destruct OK. unfold lam0. assert (0 <= w0 * lame A) by (apply Rmult_le_pos; lra). lra. Qed.
 
 (** A factor exp (m - m'), its exponent rounded. *)
 Lemma sums_rescale_exp ts m y k r c m' e p y' :
   sums ts m y k r c -> m <= m' -> Rabs (e - (m - m')) <= thE A * (m' - m) + xr A ->
-  near (eps A) (lame A) (exp e) p -> near (u A) (lam A) (p * y) y' ->
+  exponential e p -> near (u A) (lam A) (p * y) y' ->
   sums (rescaled (e - (m - m') + split e p) ts) m' y' (S k) (S r) (S c).
 Proof.
-  intros H Hm He Hp N. destruct (split_spec e p Hp) as [S1 S2]. apply (sums_rescale ts m y k r c m' _ p y'); auto.
+  intros H Hm He Hp N. destruct (split_spec A OK e p Hp) as [S1 S2]. apply (sums_rescale ts m y k r c m' _ p y'); auto.
   - eapply Rle_trans; [apply Rabs_triang|]. lra.
   - replace (m - m' + (e - (m - m') + split e p)) with (e + split e p) by lra. auto.
 Qed.
@@ -347,23 +316,21 @@ Proof.
   intros H HL Hm Hq N. destruct OK. apply (sums_rescale ts m y k r c q _ (/ L) y'); auto.
   - assert (0 <= thE A * (q - m)) by (apply Rmult_le_pos; lra). lra.
   - replace (m - q + (q - (m + ln L))) with (- ln L) by ring. rewrite exp_Ropp, exp_ln by auto.
-  rewrite Rminus_eq_0, Rabs_R0. auto.
+  rewrite Rminus_eq_0, Rabs_R0. apply Rmin_pos; auto. left. apply Rinv_0_lt_compat; auto.
   - replace (/ L * y) with (y / L) by (unfold Rdiv; ring). auto.
 Qed.
 
-Theorem sums_spec ts m y k r c : sums ts m y k r c -> Forall (known m r) ts /\ channel v w0 lam0 ts m y k r c.
+Theorem sums_spec ts m y k r c : sums ts m y k r c -> Forall (known m r) ts /\ channel v w0 lamw ts m y k r c.
 Proof.
-  assert (L0 := lam0_pos).
   induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 [F1 C1] H2 [F2 C2] [N _]
                  | ts m y k r c m' z p y' H [F C] Hm Hz Hp N].
-  - destruct (split_spec e p Hp) as [S1 S2]. destruct OK. split.
+  - destruct (split_spec A OK e p Hp) as [S1 S2]. destruct OK. split.
     + constructor; [|constructor]. split; simpl; auto.
       assert (Rabs (sh j - m) <= m - sh j + 2 * T A) by (apply Rabs_le_iff; lra).
       assert (thE A * Rabs (sh j - m) <= thE A * (m - sh j + 2 * T A)) by (apply Rmult_le_compat_l; lra).
-      eapply Rle_trans; [apply Rabs_triang|]. unfold X. simpl. lra.
-    + apply (channel_key v w0 lam0 j m _ (p - exp (e + split e p)) p); auto.
-      * replace (sh j - m + (e - (sh j - m) + split e p)) with (e + split e p) by lra. lra.
-      * unfold lam0. lra.
+      eapply Rle_trans; [apply Rabs_triang|]. unfold arithmetic.X. simpl. lra.
+    + assert (Ex : sh j - m + (e - (sh j - m) + split e p) = e + split e p) by lra. destruct Hp as [Pp _].
+      apply (channel_key v w0 lamw j m _ (p - exp (e + split e p)) p); rewrite ?Ex; auto. lra.
   - assert (Ek1 := Nat.le_max_l k1 k2). assert (Ek2 := Nat.le_max_r k1 k2).
     assert (Er1 := Nat.le_max_l r1 r2). assert (Er2 := Nat.le_max_r r1 r2). split.
     + apply Forall_app. split; [eapply Forall_impl; [|apply F1] | eapply Forall_impl; [|apply F2]]; intros t;
@@ -373,7 +340,7 @@ Proof.
       * apply (channel_mono _ _ _ _ _ _ k2 r2 c2); auto.
   - assert (Ep : p = exp (m - m' + z) + (p - exp (m - m' + z))) by lra. split.
     + unfold rescaled. rewrite Forall_map. eapply Forall_impl; [|apply F]. intros t [T1 T2]. split; simpl; [lra|].
-      eapply Rle_trans; [apply Rabs_triang|]. unfold X in *. rewrite S_INR. lra.
+      eapply Rle_trans; [apply Rabs_triang|]. unfold arithmetic.X in *. rewrite S_INR. lra.
     + rewrite Ep in N. apply (channel_rescale _ _ _ _ m m' z (p - exp (m - m' + z)) y); auto.
 Qed.
 
@@ -389,7 +356,7 @@ Definition P k := w0 * (1 + u A) ^ k.
 Definition refined (ts : list term) (m y : R) (k r c : nat) :=
   Rabs (y - exact_sum m ts) <=
     (w0 - 1 + u A * P k * (bigs ts - 1 + INR r)) * size_sum m ts +
-    (2 * P k - w0) * small_sum m ts + 2 * lost v w0 lam0 ts k r c.
+    (2 * P k - w0) * small_sum m ts + 2 * lost v w0 lamw ts m k r c.
 
 Lemma size_pos m ts : 0 <= size_sum m ts.
 Proof. apply Sum_nonneg; intros. apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. Qed.
@@ -397,82 +364,19 @@ Lemma small_pos m ts : 0 <= small_sum m ts.
 Proof. apply Sum_nonneg; intros. destruct (big _); [lra|].
 apply Rmult_le_pos; [left; apply weight_pos | apply Rabs_pos]. Qed.
 Lemma P_ge k : w0 <= P k.
-Proof. destruct OK. unfold P. assert (H := pow_ge1 (u A) k s_u0). nra. Qed.
+Proof. destruct OK. unfold P. assert (H := pow_ge1 (u A) k s_u). nra. Qed.
 Lemma P_mono k k' : (k <= k')%nat -> P k <= P k'.
 Proof. destruct OK. intros H. unfold P. apply Rmult_le_compat_l; [lra|]. apply pow_mono; auto. Qed.
 Lemma P_S k : P (S k) = (1 + u A) * P k.
 Proof. unfold P. simpl. ring. Qed.
-Lemma lost_pos ts k r c : 0 <= lost v w0 lam0 ts k r c.
-Proof.
-  destruct OK. assert (L0 := lam0_pos). unfold lost. assert (G := pow_ge1 (u A) k s_u0).
-  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1).
-  assert (V : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  assert (Gp := gain_pos r). assert (Ir := pos_INR r). assert (Ic := pos_INR c).
-  apply Rmult_le_pos; [apply Rmult_le_pos; lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; auto.
-  apply Rplus_le_le_0_compat; auto. repeat apply Rmult_le_pos; lra.
-Qed.
-Lemma lost_add ts1 ts2 k r c1 c2 :
-  (1 + u A) * (lost v w0 lam0 ts1 k r c1 + lost v w0 lam0 ts2 k r c2) + lam A <= lost v w0 lam0 (ts1 ++ ts2) (S k) r
-    (S (c1 + c2)).
-Proof.
-  destruct OK. unfold lost. rewrite Sum_app, S_INR, plus_INR. change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k).
-  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
-  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
-  assert (1 <= G1 * Q) by (repeat apply times_ge1; lra).
-  assert (lam A <= (1 + u A) * G1 * Q * lam A) 
-    by (replace ((1 + u A) * G1 * Q * lam A) with ((1 + u A) * (G1 * Q) * lam A) by ring; apply le_times;
-      repeat apply times_ge1; lra). nra.
-Qed.
-Lemma lost_rescale ts m z k r c : Forall (known m r) ts ->
-  (1 + u A) * (g * lost v w0 lam0 ts k r c + lame A * (P k * size_sum m ts)) + lam A <= lost v w0 lam0 (rescaled z ts)
-    (S k) (S r) (S c).
-Proof.
-  destruct OK. intros F. assert (L0 := lam0_pos).
-  assert (Gain : size_sum m ts <= Sum (fun t : term => Rabs (v (fst t))) ts * gain r).
-  { unfold size_sum. rewrite Rmult_comm, <- Sum_scal. apply Sum_le. intros t I.
-  apply Rmult_le_compat_r; [apply Rabs_pos|].
-    apply known_gain. rewrite Forall_forall in F. auto. }
-  unfold lost, P. replace (Sum (fun t : term => Rabs (v (fst t))) (rescaled z ts)) with (Sum (fun t : term => Rabs (v
-    (fst t))) ts)
-    by (unfold rescaled; rewrite Sum_map; reflexivity).
-  assert (Vp : 0 <= Sum (fun t : term => Rabs (v (fst t))) ts) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  set (V := Sum (fun t : term => Rabs (v (fst t))) ts) in *.
-  change ((1 + u A) ^ S k) with ((1 + u A) * (1 + u A) ^ k). change (g ^ S r) with (g * g ^ r). rewrite !S_INR.
-  assert (Sp := size_pos m ts). set (S0 := size_sum m ts) in *.
-  assert (G := pow_ge1 (u A) k s_u0). set (G1 := (1 + u A) ^ k) in *.
-  assert (Gr : 1 <= g ^ r) by (apply pow_R1_Rle, g_ge1). set (Q := g ^ r) in *.
-  assert (Gm := gain_mono r (S r) ltac:(lia)). assert (Gp := gain_pos r).
-  set (ga := gain r) in *. set (ga' := gain (S r)) in *.
-  assert (Nr := pos_INR r). assert (Nc := pos_INR c). set (n := INR c) in *. set (nr := INR r) in *.
-  assert (Gg := g_ge1). set (gg := g) in *. set (l0 := lam0) in *. clearbody S0 V G1 Q ga ga' n nr gg l0.
-  assert (Low : lame A * (w0 * G1 * S0) <= gg * (G1 * Q * (V * (lame A * (w0 * ga'))))).
-  { assert (S0 <= V * ga') by (assert (V * ga <= V * ga') by (apply Rmult_le_compat_l; lra); lra).
-    assert (0 <= lame A * (w0 * G1)) by (repeat apply Rmult_le_pos; lra).
-    assert (lame A * (w0 * G1) * S0 <= lame A * (w0 * G1) * (V * ga')) by (apply Rmult_le_compat_l; auto).
-    assert (0 <= lame A * (w0 * G1) * (V * ga')) by (repeat apply Rmult_le_pos; lra).
-    assert (1 <= gg * Q) by (repeat apply times_ge1; lra).
-    assert (lame A * (w0 * G1) * (V * ga') <= gg * Q * (lame A * (w0 * G1) * (V * ga'))) by (apply le_times; auto).
-    lra. }
-  set (M := G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga))) + n * lam A)).
-  assert (Ml : M <= G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga'))) + n * lam A)).
-  { unfold M. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rplus_le_compat_r, Rmult_le_compat_l; auto.
-    apply Rplus_le_compat_l. repeat apply Rmult_le_compat_l; lra. }
-  set (Mr := G1 * Q * (V * (l0 + nr * (lame A * (w0 * ga'))) + n * lam A)) in *.
-  assert (Lam : lam A <= (1 + u A) * (gg * (G1 * Q)) * lam A).
-  { apply le_times; repeat apply times_ge1; lra. }
-  replace ((1 + u A) * G1 * (gg * Q) * (V * (l0 + (nr + 1) * (lame A * (w0 * ga'))) + (n + 1) * lam A))
-    with ((1 + u A) * (gg * Mr + gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) + (1 + u A) * (gg * (G1 * Q)) * lam A)
-    by (unfold Mr; ring).
-  assert (gg * M <= gg * Mr) by (apply Rmult_le_compat_l; lra).
-  set (LA := lame A * (w0 * G1 * S0)) in *. set (LB := gg * (G1 * Q * (V * (lame A * (w0 * ga'))))) in *.
-  assert ((1 + u A) * (gg * M + LA) <= (1 + u A) * (gg * Mr + LB)) by (apply Rmult_le_compat_l; lra). lra.
-Qed.
+Lemma w0_pos : 0 <= w0.
+Proof. lra. Qed.
 
 Lemma refined_mono ts m y k r c k' r' c' : 1 <= bigs ts -> (k <= k')%nat -> (r <= r')%nat -> (c <= c')%nat ->
   refined ts m y k r c -> refined ts m y k' r' c'.
 Proof.
-  destruct OK. intros B Hk Hr Hc H. unfold refined in *. assert (L0 := lam0_pos).
-  assert (M := lost_mono v w0 lam0 ts _ _ _ _ _ _ ltac:(lra) L0 Hk Hr Hc). assert (Pm := P_mono _ _ Hk).
+  destruct OK. intros B Hk Hr Hc H. unfold refined in *.
+  assert (M := lost_mono v w0 lamw ts m _ _ _ _ _ _ w0_pos Lw Hk Hr Hc). assert (Pm := P_mono _ _ Hk).
   assert (P0 := P_ge k).
   assert (I := le_INR _ _ Hr). assert (Ir := pos_INR r). assert (Sp := size_pos m ts). assert (sp := small_pos m ts).
   assert ((w0 - 1 + u A * P k * (bigs ts - 1 + INR r)) * size_sum m ts <= (w0 - 1 + u A * P k' * (bigs ts - 1 + INR
@@ -495,8 +399,8 @@ Proof.
   induction ts as [|t l [IH|IH]]; unfold bigs in *; simpl; [auto| |]; destruct (big _); [right|left|right|right]; lra.
 Qed.
 
-Lemma channel_size ts m y k r c : channel v w0 lam0 ts m y k r c ->
-  Rabs y <= P k * size_sum m ts + lost v w0 lam0 ts k r c.
+Lemma channel_size ts m y k r c : channel v w0 lamw ts m y k r c ->
+  Rabs y <= P k * size_sum m ts + lost v w0 lamw ts m k r c.
 Proof.
   unfold channel, P. intros H. assert (B := size_le v ts m). fold (size_sum m ts) in *.
   replace y with ((y - Sum (fun t => weight m t * v (fst t)) ts) + Sum (fun t => weight m t * v (fst t)) ts) by lra.
@@ -504,11 +408,13 @@ Proof.
 Qed.
 
 Lemma refined_add_small ts1 ts2 m y1 y2 y k r c1 c2 :
-  1 <= bigs ts1 -> bigs ts2 = 0 -> refined ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 -> adds y1 y2 y ->
+  1 <= bigs ts1 -> bigs ts2 = 0 -> refined ts1 m y1 k r c1 -> channel v w0 lamw ts2 m y2 k r c2 -> adds y1 y2 y ->
   refined (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
 Proof.
   destruct OK. intros B1 B2 H1 H2 [_ N]. specialize (N RN). assert (Y2 := channel_size _ _ _ _ _ _ H2).
-  assert (LA := lost_add ts1 ts2 k r c1 c2). assert (L1 := lost_pos ts1 k r c1). assert (L2 := lost_pos ts2 k r c2).
+  assert (LA := lost_add v w0 lamw ts1 ts2 m k r c1 c2).
+  assert (L1 := lost_pos v w0 lamw ts1 m k r c1 w0_pos Lw).
+  assert (L2 := lost_pos v w0 lamw ts2 m k r c2 w0_pos Lw).
   unfold refined, channel in *. fold (exact_sum m ts2) (size_sum m ts2) in H2. fold (P k) in H2. rewrite P_S.
   unfold bigs, size_sum, small_sum, exact_sum in *. rewrite !Sum_app. fold (bigs ts1) (bigs ts2) in *.
   fold (size_sum m ts1) (size_sum m ts2) (small_sum m ts1) (small_sum m ts2) (exact_sum m ts1) (exact_sum m ts2) in *.
@@ -518,8 +424,8 @@ Proof.
   set (Pk := P k) in *. set (S1' := size_sum m ts1) in *. set (S2' := size_sum m ts2) in *.
   set (s1' := small_sum m ts1) in *.
   set (b := bigs ts1) in *. set (X1 := exact_sum m ts1) in *. set (X2 := exact_sum m ts2) in *. set (nr := INR r) in *.
-  set (M1 := lost v w0 lam0 ts1 k r c1) in *. set (M2 := lost v w0 lam0 ts2 k r c2) in *.
-  set (M3 := lost v w0 lam0 (ts1 ++ ts2) (S k) r (S (c1 + c2))) in *.
+  set (M1 := lost v w0 lamw ts1 m k r c1) in *. set (M2 := lost v w0 lamw ts2 m k r c2) in *.
+  set (M3 := lost v w0 lamw (ts1 ++ ts2) m (S k) r (S (c1 + c2))) in *.
   clearbody Pk S1' S2' s1' b X1 X2 nr M1 M2 M3.
   replace (y - (X1 + X2)) with ((y - (y1 + y2)) + ((y1 - X1) + (y2 - X2))) by lra.
   eapply Rle_trans; [apply Rabs_triang|].
@@ -539,13 +445,15 @@ Proof.
 Qed.
 
 Lemma refined_add_big ts1 ts2 m y1 y2 y k r c1 c2 :
-  1 <= bigs ts1 -> 1 <= bigs ts2 -> channel v w0 lam0 ts1 m y1 k r c1 -> channel v w0 lam0 ts2 m y2 k r c2 ->
+  1 <= bigs ts1 -> 1 <= bigs ts2 -> channel v w0 lamw ts1 m y1 k r c1 -> channel v w0 lamw ts2 m y2 k r c2 ->
   refined ts1 m y1 k r c1 -> refined ts2 m y2 k r c2 -> adds y1 y2 y ->
   refined (ts1 ++ ts2) m y (S k) r (S (c1 + c2)).
 Proof.
   destruct OK. intros B1 B2 C1 C2 H1 H2 [N _]. unfold near in N.
   assert (Y1 := channel_size _ _ _ _ _ _ C1). assert (Y2 := channel_size _ _ _ _ _ _ C2).
-  assert (LA := lost_add ts1 ts2 k r c1 c2). assert (L1 := lost_pos ts1 k r c1). assert (L2 := lost_pos ts2 k r c2).
+  assert (LA := lost_add v w0 lamw ts1 ts2 m k r c1 c2).
+  assert (L1 := lost_pos v w0 lamw ts1 m k r c1 w0_pos Lw).
+  assert (L2 := lost_pos v w0 lamw ts2 m k r c2 w0_pos Lw).
   clear C1 C2. unfold refined in *. rewrite P_S.
   unfold bigs, size_sum, small_sum, exact_sum in *. rewrite !Sum_app. fold (bigs ts1) (bigs ts2) in *.
   fold (size_sum m ts1) (size_sum m ts2) (small_sum m ts1) (small_sum m ts2) (exact_sum m ts1) (exact_sum m ts2) in *.
@@ -557,8 +465,8 @@ Proof.
   set (s2' := small_sum m ts2) in *.
   set (b1 := bigs ts1) in *. set (b2 := bigs ts2) in *. set (X1 := exact_sum m ts1) in *.
   set (X2 := exact_sum m ts2) in *.
-  set (nr := INR r) in *. set (M1 := lost v w0 lam0 ts1 k r c1) in *. set (M2 := lost v w0 lam0 ts2 k r c2) in *.
-  set (M3 := lost v w0 lam0 (ts1 ++ ts2) (S k) r (S (c1 + c2))) in *.
+  set (nr := INR r) in *. set (M1 := lost v w0 lamw ts1 m k r c1) in *. set (M2 := lost v w0 lamw ts2 m k r c2) in *.
+  set (M3 := lost v w0 lamw (ts1 ++ ts2) m (S k) r (S (c1 + c2))) in *.
   clearbody Pk S1' S2' s1' s2' b1 b2 X1 X2 nr M1 M2 M3.
   replace (y - (X1 + X2)) with ((y - (y1 + y2)) + ((y1 - X1) + (y2 - X2))) by lra.
   eapply Rle_trans; [apply Rabs_triang|].
@@ -589,7 +497,7 @@ Lemma adds_comm x y z : adds x y z -> adds y x z.
 Proof. unfold adds. rewrite (Rplus_comm y x), (Rmin_comm (Rabs y)). auto. Qed.
 Lemma refined_perm ts ts' m y k r c : Permutation ts ts' -> refined ts m y k r c -> refined ts' m y k r c.
 Proof.
-  intros Hp. unfold refined, lost, bigs, size_sum, small_sum, exact_sum.
+  intros Hp. unfold refined, lost, losses, bigs, size_sum, small_sum, exact_sum.
   rewrite !(fun f => Sum_perm f _ _ Hp). auto.
 Qed.
 
@@ -597,55 +505,46 @@ Lemma rescaled_bigs z ts : bigs (rescaled z ts) = bigs ts.
 Proof. unfold bigs, rescaled. rewrite Sum_map. reflexivity. Qed.
 
 Lemma refined_rescale ts m m' z mu y y' k r c : m <= m' -> Rabs z <= thE A * (m' - m) + xr A + eps1 ->
-  Rabs mu <= lame A -> Forall (known m r) ts -> channel v w0 lam0 ts m y k r c -> 1 <= bigs ts ->
+  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts -> channel v w0 lamw ts m y k r c ->
+  1 <= bigs ts ->
   refined ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
   refined (rescaled z ts) m' y' (S k) (S r) (S c).
 Proof.
-  destruct OK. intros Hm Hz Hmu F C B H N. assert (Lr := lost_rescale ts m z k r c F).
-  assert (Y := channel_size _ _ _ _ _ _ C).
-  unfold refined in *. unfold channel in C. fold (exact_sum m ts) (size_sum m ts) in C. fold (P k) in C.
-  rewrite rescaled_bigs, P_S, S_INR.
+  intros Hm Hz Hmu F C B H N. assert (Lr := lost_rescale v w0 lamw ts m m' z mu k r c W Lw Hm Hz Hmu F).
+  destruct OK. assert (Y := channel_size _ _ _ _ _ _ C).
+  unfold refined in *. fold (size_sum m ts) (P k) in Lr. rewrite rescaled_bigs, P_S, S_INR.
   assert (Ex : exact_sum m' (rescaled z ts) = exp (m - m' + z) * exact_sum m ts) by apply rescaled_sum.
-  assert (Ez : size_sum m' (rescaled z ts) = exp (m - m' + z) * size_sum m ts) by apply (rescaled_sum (fun j => Rabs
-    (v j))).
+  assert (Ez : size_sum m' (rescaled z ts) = exp (m - m' + z) * size_sum m ts)
+    by apply (rescaled_sum (fun j => Rabs (v j))).
   assert (Es : small_sum m' (rescaled z ts) = exp (m - m' + z) * small_sum m ts).
   { unfold small_sum, rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros t _.
     rewrite (rescaled_weight m). simpl. destruct (big (fst t)); ring. }
-  rewrite Ex, Ez, Es. clear Ex Ez Es.
-  assert (A1 : Rabs (exact_sum m ts) <= size_sum m ts) by apply size_le.
-  assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
-  { apply exp_mono. apply Rabs_bounds in Hz.
-  assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
-  assert (Rp := exp_pos (m - m' + z)). assert (Gd : g = exp (xr A + eps1) + lame A) by reflexivity.
-  set (rho := exp (m - m' + z)) in *.
+  rewrite Ex, Ez, Es. clear Ex Ez Es. assert (Rp := exp_pos (m - m' + z)). set (rho := exp (m - m' + z)) in *.
   assert (P0 := P_ge k). assert (Ir := pos_INR r). assert (S1 := size_pos m ts). assert (s1 := small_pos m ts).
-  assert (L1 := lost_pos ts k r c).
+  assert (L1 := lost_pos v w0 lamw ts m k r c w0_pos Lw). assert (Pm := Rabs_pos mu).
   set (Pk := P k) in *. set (S' := size_sum m ts) in *. set (s' := small_sum m ts) in *. set (b := bigs ts) in *.
-  set (y0 := exact_sum m ts) in *. set (nr := INR r) in *. set (M := lost v w0 lam0 ts k r c) in *.
-  set (M3 := lost v w0 lam0 (rescaled z ts) (S k) (S r) (S c)) in *. set (gg := g) in *.
-  set (G0 := exp (xr A + eps1)) in *.
-  clearbody Pk S' s' b y0 nr M M3 rho gg G0.
+  set (y0 := exact_sum m ts) in *. set (nr := INR r) in *. set (M := lost v w0 lamw ts m k r c) in *.
+  set (M3 := lost v w0 lamw (rescaled z ts) m' (S k) (S r) (S c)) in *.
+  clearbody Pk S' s' b y0 nr M M3 rho.
   set (lin := (w0 - 1 + u A * Pk * (b - 1 + nr)) * S' + (2 * Pk - w0) * s') in *.
-  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * lin + 2 * (gg * M) + lame A * (Pk * S')).
+  set (more := (rho + Rabs mu) * M + Rabs mu * (Pk * S')) in *.
+  assert (m0 : 0 <= Rabs mu * (Pk * S')) by (repeat apply Rmult_le_pos; lra).
+  assert (m1 : 0 <= (rho + Rabs mu) * M) by (apply Rmult_le_pos; lra).
+  assert (D : Rabs ((rho + mu) * y - rho * y0) <= rho * lin + 2 * more).
   { replace ((rho + mu) * y - rho * y0) with (rho * (y - y0) + mu * y) by ring.
     eapply Rle_trans; [apply Rabs_triang|]. rewrite !Rabs_mult, (Rabs_pos_eq rho) by lra.
     assert (rho * Rabs (y - y0) <= rho * (lin + 2 * M)) by (apply Rmult_le_compat_l; lra).
-    assert (Rabs mu * Rabs y <= lame A * (Pk * S' + M)) by (apply Rmult_le_compat; auto using Rabs_pos).
-    assert (rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto).
-    assert (0 <= lame A * M) by (apply Rmult_le_pos; auto).
-    rewrite Gd. lra. }
-  assert (Z : Rabs ((rho + mu) * y) <= rho * (Pk * S') + gg * M + lame A * (Pk * S')).
-  { rewrite Rabs_mult. assert (B1 : Rabs (rho + mu) <= rho + lame A).
+    assert (Rabs mu * Rabs y <= Rabs mu * (Pk * S' + M)) by (apply Rmult_le_compat_l; auto).
+    assert (0 <= Rabs mu * M) by (apply Rmult_le_pos; auto). unfold more. lra. }
+  assert (Z : Rabs ((rho + mu) * y) <= rho * (Pk * S') + more).
+  { rewrite Rabs_mult. assert (B1 : Rabs (rho + mu) <= rho + Rabs mu).
     { eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq rho) by lra. lra. }
-    assert (Rabs (rho + mu) * Rabs y <= (rho + lame A) * (Pk * S' + M)) by (apply Rmult_le_compat; auto using Rabs_pos).
-    assert (rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto). rewrite Gd. lra. }
-  unfold near in N.
-  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (Pk * S') + gg * M + lame A * (Pk * S'))) by (apply
-    Rmult_le_compat_l; auto).
+    assert (Rabs (rho + mu) * Rabs y <= (rho + Rabs mu) * (Pk * S' + M))
+      by (apply Rmult_le_compat; auto using Rabs_pos). unfold more. lra. }
+  unfold near in N. assert (m2 : 0 <= more) by (unfold more; lra). clearbody more.
+  assert (UZ : u A * Rabs ((rho + mu) * y) <= u A * (rho * (Pk * S') + more)) by (apply Rmult_le_compat_l; auto).
   replace (y' - rho * y0) with ((y' - (rho + mu) * y) + ((rho + mu) * y - rho * y0)) by ring.
   eapply Rle_trans; [apply Rabs_triang|].
-  assert (PS : 0 <= lame A * (Pk * S')) by (repeat apply Rmult_le_pos; lra).
-  assert (gM : 0 <= gg * M) by (rewrite Gd; assert (0 < G0) by lra; apply Rmult_le_pos; lra).
   set (a := u A * Pk) in *. assert (a0 : 0 <= a) by (unfold a; apply Rmult_le_pos; lra).
   assert (PkS : Pk <= (1 + u A) * Pk) by (fold a in a0; unfold a in a0; lra).
   assert (a1 : a <= u A * ((1 + u A) * Pk)) by (unfold a; apply Rmult_le_compat_l; auto).
@@ -660,21 +559,20 @@ Proof.
   assert (D3 : u A * (rho * (Pk * S')) + rho * lin = (w0 - 1 + (a * (b - 1 + nr) + a)) * (rho * S') + (2 * Pk - w0) *
     (rho * s'))
     by (unfold lin, a; ring).
-  assert (D4 : u A * (gg * M) <= u A * (2 * (gg * M))) by (apply Rmult_le_compat_l; lra).
-  assert (D5 : 0 <= u A * (lame A * (Pk * S'))) by (apply Rmult_le_pos; auto).
+  assert (D4 : 0 <= u A * more) by (apply Rmult_le_pos; lra).
   set (q := a' * (b - 1 + (nr + 1))) in *. clearbody q a' lin. lra.
 Qed.
 
 Theorem sums_refined ts m y k r c : sums ts m y k r c -> bigs ts = 0 \/ refined ts m y k r c.
 Proof.
-  assert (L0 := lam0_pos).
+ 
   induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 N
                  | ts m y k r c m' z p y' H IH Hm Hz Hp N].
   - destruct (bigs_cases [(j, e - (sh j - m) + split e p)]) as [B|B]; [left; auto|right].
     destruct (sums_spec _ _ _ _ _ _ (sums_key j m e p y HT He Hp Hy)) as [_ C]. unfold channel in C. unfold refined.
     fold (exact_sum m [(j, e - (sh j - m) + split e p)]) (size_sum m [(j, e - (sh j - m) + split e p)]) in C.
     set (ts := [(j, e - (sh j - m) + split e p)]) in *. destruct OK. assert (P0 := P_ge 0). simpl (INR 0).
-    assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (L1 := lost_pos ts 0 0 1).
+    assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (L1 := lost_pos v w0 lamw ts m 0 0 1 w0_pos Lw).
     assert (0 <= u A * P 0 * (bigs ts - 1 + 0) * size_sum m ts) by (repeat apply Rmult_le_pos; lra).
     assert (0 <= (2 * P 0 - w0) * small_sum m ts) by (apply Rmult_le_pos; lra). simpl in C. lra.
   - destruct (sums_spec _ _ _ _ _ _ H1) as [F1 C1]. destruct (sums_spec _ _ _ _ _ _ H2) as [F2 C2].
@@ -706,11 +604,11 @@ Definition refined_error k r (b X Xs : R) := (w0 - 1 + u A * P k * (Rmax 0 (b - 
 Theorem sums_error ts m y k r c : sums ts m y k r c ->
   Rabs (y - exact_sum m ts) <=
     Rmin ((P k - 1) * size_sum m ts) (refined_error k r (bigs ts) (size_sum m ts) (small_sum m ts)) + 2 * lost v w0
-      lam0 ts k r c.
+      lamw ts m k r c.
 Proof.
   intros H. destruct OK. destruct (sums_spec _ _ _ _ _ _ H) as [_ C]. unfold channel in C.
-  fold (exact_sum m ts) (size_sum m ts) (P k) in C. assert (L := lost_pos ts k r c). assert (P0 := P_ge k).
-  assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (Ir := pos_INR r).
+  fold (exact_sum m ts) (size_sum m ts) (P k) in C. assert (L := lost_pos v w0 lamw ts m k r c w0_pos Lw).
+  assert (P0 := P_ge k). assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (Ir := pos_INR r).
   unfold Rmin. destruct (Rle_dec _ _) as [_|_]; [lra|]. unfold refined_error.
   assert (uP : 0 <= u A * P k) by (apply Rmult_le_pos; lra).
   assert (b0 := Rmax_l 0 (bigs ts - 1)). assert (b1 := Rmax_r 0 (bigs ts - 1)).
@@ -729,9 +627,9 @@ End Refined.
 
 (** Weights are positive: their sum is at least (1-u)^k of itself, which is a little more than 1 - ((1+u)^k - 1). *)
 Lemma sums_lower ts m y k r c : u A <= 1 -> 0 <= 2 - w0 -> (forall j, v j = 1) -> sums ts m y k r c ->
-  (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts - lost v w0 lam0 ts k r c <= y.
+  (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts - lost v w0 lamw ts m k r c <= y.
 Proof.
-  intros U1 W2 V1. assert (L0 := lam0_pos).
+  intros U1 W2 V1.
   assert (Size : forall m ts, size_sum m ts = Sum (weight m) ts).
   { intros. unfold size_sum. apply Sum_ext. intros. rewrite V1, Rabs_R1. ring. }
   assert (Wp : forall m ts, 0 <= Sum (weight m) ts) by (intros; apply Sum_nonneg; intros; left; apply weight_pos).
@@ -753,53 +651,57 @@ Proof.
     assert ((1 + u A) * (L - M) <= (1 + u A) * x) by (apply Rmult_le_compat_l; lra). lra. }
   induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 [N _]
                  | ts m y k r c m' z p y' H IH Hm Hz Hp N].
-  - destruct (split_spec e p Hp) as [S1 _]. destruct OK. unfold lost, weight, lam0. simpl.
+  - destruct (split_spec A OK e p Hp) as [S1 _]. destruct Hp as [Pp _]. destruct OK. unfold lost, losses, weight. simpl.
     replace (sh j - m + (e - (sh j - m) + split e p)) with (e + split e p) by lra. rewrite V1 in *.
-    rewrite Rabs_R1 in *.
-    apply Rabs_bounds in S1. apply Rabs_bounds in Hy. assert (Ep := exp_pos (e + split e p)).
-    set (q := exp (e + split e p)) in *.
-    assert (Rabs p <= q + lame A) by (apply Rabs_le_iff; lra).
-    assert ((w0 - 1) * Rabs p <= (w0 - 1) * (q + lame A)) by (apply Rmult_le_compat_l; lra). lra.
+    rewrite Rabs_R1 in *. assert (Ep := exp_pos (e + split e p)). set (q := exp (e + split e p)) in *.
+    assert (Lk := loss_key A OK d w0 lamw q (Rabs (p - q)) W Lw ltac:(lra) (conj (Rabs_pos _) S1)).
+    assert (Bm := Rabs_bounds (p - q) _ (Rle_refl _)). set (mm := Rabs (p - q)) in *.
+    apply Rabs_bounds in Hy.
+    assert (Rmin lamw (w0 * p) <= Rmin lamw (w0 * (q + mm)))
+      by (apply Rle_min_compat; [lra|apply Rmult_le_compat_l; lra]).
+    assert ((2 - w0) * (q - mm) <= (2 - w0) * p) by (apply Rmult_le_compat_l; lra).
+    assert (0 <= mm) by apply Rabs_pos. assert (0 <= (w0 - 1) * mm) by (apply Rmult_le_pos; lra). lra.
   - set (k := Nat.max k1 k2) in *. set (r := Nat.max r1 r2) in *.
-    assert (M1 := lost_mono v w0 lam0 ts1 k1 r1 c1 k r c1 ltac:(lra) L0 (Nat.le_max_l _ _) (Nat.le_max_l _ _) (le_n _)).
-    assert (M2 := lost_mono v w0 lam0 ts2 k2 r2 c2 k r c2 ltac:(lra) L0 (Nat.le_max_r _ _) (Nat.le_max_r _ _) (le_n _)).
-    assert (La := lost_add ts1 ts2 k r c1 c2). rewrite Sum_app. simpl pow.
+    assert (M1 := lost_mono v w0 lamw ts1 m k1 r1 c1 k r c1 w0_pos Lw (Nat.le_max_l _ _) (Nat.le_max_l _ _) (le_n _)).
+    assert (M2 := lost_mono v w0 lamw ts2 m k2 r2 c2 k r c2 w0_pos Lw (Nat.le_max_r _ _) (Nat.le_max_r _ _) (le_n _)).
+    assert (La := lost_add v w0 lamw ts1 ts2 m k r c1 c2). rewrite Sum_app. simpl pow.
     assert (Q1 := Qm k1 k (Nat.le_max_l _ _)). assert (Q2 := Qm k2 k (Nat.le_max_r _ _)).
     assert (I1 : (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts1 <= (2 - w0) * (1 - u A) ^ k1 * Sum (weight m) ts1)
       by (apply Rmult_le_compat_r; auto; apply Rmult_le_compat_l; auto).
     assert (I2 : (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts2 <= (2 - w0) * (1 - u A) ^ k2 * Sum (weight m) ts2)
       by (apply Rmult_le_compat_r; auto; apply Rmult_le_compat_l; auto).
     assert (Q := Near (y1 + y2) y ((2 - w0) * (1 - u A) ^ k * (Sum (weight m) ts1 + Sum (weight m) ts2))
-      (lost v w0 lam0 ts1 k r c1 + lost v w0 lam0 ts2 k r c2)).
+      (lost v w0 lamw ts1 m k r c1 + lost v w0 lamw ts2 m k r c2)).
     assert (0 <= (2 - w0) * (1 - u A) ^ k * (Sum (weight m) ts1 + Sum (weight m) ts2)).
     { apply Rmult_le_pos; [apply Rmult_le_pos; auto|]. assert (P1 := Wp m ts1). assert (P2 := Wp m ts2). lra. }
-    specialize (Q H). assert (M0a := lost_pos ts1 k r c1). assert (M0b := lost_pos ts2 k r c2).
+    specialize (Q H). assert (M0a := lost_pos v w0 lamw ts1 m k r c1 w0_pos Lw).
+    assert (M0b := lost_pos v w0 lamw ts2 m k r c2 w0_pos Lw).
     specialize (Q ltac:(lra) N ltac:(lra)). lra.
   - destruct (sums_spec _ _ _ _ _ _ H) as [F C]. assert (Y := channel_size _ _ _ _ _ _ C). rewrite Size in Y.
     set (mu := p - exp (m - m' + z)) in *. assert (Ep : p = exp (m - m' + z) + mu) by (unfold mu; lra).
-    assert (Lr := lost_rescale ts m z k r c F). rewrite Size in Lr.
+    assert (Lr := lost_rescale v w0 lamw ts m m' z mu k r c W Lw Hm Hz Hp F).
+    fold (size_sum m ts) (P k) in Lr. rewrite Size in Lr.
     assert (ES : Sum (weight m') (rescaled z ts) = exp (m - m' + z) * Sum (weight m) ts).
     { unfold rescaled. rewrite Sum_map, <- Sum_scal. apply Sum_ext. intros. apply rescaled_weight. }
-    rewrite ES. simpl pow. destruct OK.
-    assert (Rho : exp (m - m' + z) <= exp (xr A + eps1)).
-    { apply exp_mono. apply Rabs_bounds in Hz.
-    assert (thE A * (m' - m) <= 1 * (m' - m)) by (apply Rmult_le_compat_r; lra). lra. }
-    assert (Rp := exp_pos (m - m' + z)). assert (Gd : g = exp (xr A + eps1) + lame A) by reflexivity.
-    set (rho := exp (m - m' + z)) in *. set (G0 := exp (xr A + eps1)) in *. set (M := lost v w0 lam0 ts k r c) in *.
-    assert (M0 : 0 <= M) by apply lost_pos. set (L := (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts) in *.
+    rewrite ES. simpl pow. assert (Rp := exp_pos (m - m' + z)).
+    set (rho := exp (m - m' + z)) in *. set (M := lost v w0 lamw ts m k r c) in *.
+    assert (M0 : 0 <= M) by (apply lost_pos; auto using w0_pos).
+    set (L := (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts) in *. assert (Pm := Rabs_pos mu).
     assert (HL : 0 <= L) by (apply Rmult_le_pos; auto; apply Rmult_le_pos; auto).
-    assert (Q := Near (p * y) y' (rho * L) (g * M + lame A * (P k * Sum (weight m) ts)) ltac:(apply Rmult_le_pos; lra)).
-    assert (HMM : 0 <= g * M + lame A * (P k * Sum (weight m) ts)).
-    { assert (G1 := g_ge1). assert (P0 := P_ge k). assert (Wm := Wp m ts).
+    set (more := (rho + Rabs mu) * M + Rabs mu * (P k * Sum (weight m) ts)) in *.
+    assert (Q := Near (p * y) y' (rho * L) more ltac:(apply Rmult_le_pos; lra)).
+    assert (HMM : 0 <= more).
+    { assert (P0 := P_ge k). assert (Wm := Wp m ts).
     apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. apply Rmult_le_pos; lra. }
     specialize (Q HMM N).
     assert (B1 : rho * (L - M) <= rho * y) by (apply Rmult_le_compat_l; lra).
-    assert (B2 : Rabs (mu * y) <= lame A * (P k * Sum (weight m) ts + M)) by (rewrite Rabs_mult;
-      apply Rmult_le_compat; auto using Rabs_pos).
-    apply Rabs_bounds in B2. assert (B3 : rho * M <= G0 * M) by (apply Rmult_le_compat_r; auto).
-    assert (Q' : rho * L - (g * M + lame A * (P k * Sum (weight m) ts)) <= p * y) by (rewrite Ep, Gd; lra).
-    specialize (Q Q'). replace ((2 - w0) * ((1 - u A) * (1 - u A) ^ k) * (rho * Sum (weight m) ts)) with ((1 - u A) *
-      (rho * L)) by (unfold L; ring).
+    assert (B2 : Rabs (mu * y) <= Rabs mu * (P k * Sum (weight m) ts + M))
+      by (rewrite Rabs_mult; apply Rmult_le_compat_l; auto).
+    apply Rabs_bounds in B2.
+    assert (Q' : rho * L - more <= p * y) by (rewrite Ep; unfold more; lra).
+    specialize (Q Q').
+    replace ((2 - w0) * ((1 - u A) * (1 - u A) ^ k) * (rho * Sum (weight m) ts)) with ((1 - u A) * (rho * L))
+      by (unfold L; ring).
     lra.
 Qed.
 End Channel.

@@ -70,13 +70,13 @@ Variable fexp : R -> R.
 Variables epsE lamE : R.
 Hypothesis HepsE : 0 <= epsE < 1.
 Hypothesis HlamE : 0 <= lamE.
-Hypothesis exp_good : forall y, y <= 0 -> near epsE lamE (exp y) (fexp y).
+Hypothesis exp_good : forall y, y <= 0 -> 0 <= fexp y /\ rounded epsE lamE (exp y) (fexp y).
 Hypothesis exp_inF : forall y, inF emin prec (fexp y).
 
 Theorem two_pass_row tl to_ Mp bigl bigo :
   let J := leaves nat to_ in let ar := A emin prec epsE lamE in
   Permutation (leaves nat tl) J -> (forall j, In j J -> s j + a j <= Mp) ->
-  exists cl co, (cl + 4 <= 5 * length J /\ co + 4 <= 5 * length J)%nat /\
+  exists cl co, (cl + 1 <= 2 * length J /\ co + 1 <= 2 * length J)%nat /\
   (0 < low nat s ar a J Mp (depth nat tl) cl 0 bigl ->
    Rabs (finish emin prec (two_pass emin prec nat sh vv fexp tl to_) -
          Sum (fun j => exp (s j) * vv j) J / Sum (fun j => exp (s j)) J) <=
@@ -104,8 +104,10 @@ Definition combine_tolerance_binary32 := @combine_tolerance (-149) 24 eq_refl.
 Definition rnd32 := kernels.rnd (-149) 24.
 Theorem exponential_binary32 y :
   (0 <= uf 24 < 1 /\ 0 <= eta (-149)) /\
-  near (uf 24) (eta (-149)) (exp y) (rnd32 (exp y)) /\ inF (-149) 24 (rnd32 (exp y)).
+  (0 <= rnd32 (exp y) /\ rounded (uf 24) (eta (-149)) (exp y) (rnd32 (exp y))) /\ inF (-149) 24 (rnd32 (exp y)).
 Proof.
   split; [split; [|left; apply eta_pos]; split; [left; apply uf_pos|exact (@uf_lt1 24 eq_refl)]|].
-  split; [exact (@rnd_near (-149) 24 eq_refl (exp y))|exact (@rnd_inF (-149) 24 eq_refl (exp y))].
+  split; [split|exact (@rnd_inF (-149) 24 eq_refl (exp y))].
+  - apply (@rnd_pos (-149) 24 eq_refl). left. apply exp_pos.
+  - exact (@rnd_rounded (-149) 24 eq_refl (exp y)).
 Qed.

@@ -1,0 +1,371 @@
+(** The tolerance of documented.v as a number: an evaluator in interval arithmetic, with its proof. *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation ZArith.
+From Interval Require Import Interval.Interval.
+From Attest.Rounding Require Import basics merge bound documented intervals.
+Import ListNotations.
+Open Scope R_scope.
+
+Lemma Forall2_map_left {S S' T} (P : S -> T -> Prop) (Q : S' -> T -> Prop) (f : S -> S') l m :
+  Forall2 P l m -> (forall i x, P i x -> Q (f i) x) -> Forall2 Q (map f l) m.
+Proof. intros H F. induction H; simpl; constructor; auto. Qed.
+Module Evaluation (I : IntervalOps).
+Module V := Intervals I.
+Import V.
+
+(** Between which numbers the claims of merge.v's record are. *)
+Record claims := Claims {
+  i_u : I.type; i_lam : I.type; i_thE : I.type; i_xl : I.type; i_xr : I.type; i_T : I.type; i_gap : I.type;
+  i_eps : I.type; i_lame : I.type; i_up : I.type; i_lamp : I.type; i_upd : I.type; i_lampd : I.type }.
+(** A key: its exact score, the error of the computed one, its value. *)
+Record key := Key { k_s : I.type; k_a : I.type; k_v : I.type }.
+(** Its weight relative to a reference, times e^E, times e^-E, times e^E - 1. *)
+Record weighed := Weighed { w_w : I.type; w_most : I.type; w_least : I.type; w_more : I.type; w_v : I.type }.
+(** What it is of the weights' sum, and the size of its value. *)
+Record share := Share { s_ph : I.type; s_pp : I.type; s_size : I.type; s_apart : I.type }.
+
+Section Row.
+Variable prec : I.precision.
+Notation "x +' y" := (add prec x y) (at level 50, left associativity).
+Notation "x -' y" := (sub prec x y) (at level 50, left associativity).
+Notation "x *' y" := (mul prec x y) (at level 40, left associativity).
+Notation "x /' y" := (div prec x y) (at level 40, left associativity).
+Local Notation "' x" := (of_Z prec x) (at level 0, only parsing).
+Local Notation one := (one prec).
+Local Notation two := (of_Z prec 2).
+Local Notation count k := (of_Z prec (Z.of_nat k)).
+
+Variable c : claims.
+Variable r : nat.
+Variables m top : I.type.
+Variable keys : list key.
+Local Notation n := (length keys).
+
+Definition i_eps1 := i_eps c /' (one -' i_eps c).
+Definition i_X := i_xl c +' count r *' i_xr c +' (one +' count r) *' i_eps1.
+Definition i_E k :=
+  k_a k +' i_thE c *' (top +' i_gap c -' (k_s k -' k_a k) +' two *' i_T c) +' i_X.
+Definition weigh k :=
+  let e := i_E k in let x := k_s k -' m in let w := expo_near prec x in
+  if lt prec e (one /' of_Z prec 512) then
+    let ee := expo prec e in Weighed w (w *' ee) (w /' ee) (w *' expm1 prec e ee) (k_v k)
+  else
+    let most := expo_near prec (x +' e) in
+    Weighed w most (expo_near prec (x -' e)) (from_zero (most -' w)) (k_v k).
+
+Variable ws : list weighed.
+Definition i_total := total prec w_w ws.
+Definition i_least := total prec w_least ws.
+Definition i_exact := total prec (fun w => w_w w *' w_v w) ws /' i_total.
+Definition shared (least exact : I.type) w :=
+  Share (w_more w /' least) (below prec one (w_most w /' least)) (I.abs (w_v w)) (I.abs (w_v w -' exact)).
+
+Variables exact : I.type.
+Variable l : list share.
+Definition i_spread := below prec (total prec (fun x => s_ph x *' s_apart x) l) (largest s_apart l).
+Definition i_size := below prec (total prec (fun x => s_pp x *' s_size x) l) (largest s_size l).
+Definition i_pw k := power_less_one prec (i_u c) k.
+Variables spread size : I.type.
+Local Notation cN := (n + 1 + 2 * r)%nat.
+Local Notation cD := (n + 2 * r)%nat.
+Definition i_acc (pwN gc : I.type) :=
+  below prec (pwN *' size)
+    (gc *' ((one +' two *' count r) *' i_u c *' size +'
+            gc *' total prec (fun x => below prec (i_u c *' size) (s_pp x *' s_size x)) l)).
+Definition i_UD0 (gc : I.type) :=
+  below prec (i_pw cD)
+    (gc *' (two *' count r *' i_u c +' gc *' total prec (fun x => below prec (i_u c) (s_pp x)) l)).
+Definition i_F := expo prec (two *' (i_thE c *' i_T c) +' i_X +' (one +' i_thE c) *' i_gap c).
+Definition i_g := expo prec (i_xr c +' i_eps1) +' i_lame c.
+Definition i_gain := expo prec ((one +' i_thE c) *' i_T c +' (i_xl c +' i_eps1)).
+Definition i_by_exp (lamp : I.type) := i_lame c *' (one +' count r *' i_gain) +' below prec lamp (i_lame c).
+Definition i_twice (lamp : I.type) :=
+  count r *' (i_lame c *' (of_Z prec 17 +' of_Z prec 16 *' count r) *' (lamp +' i_by_exp lamp)).
+Definition i_loss (lamp by_exp twice : I.type) x :=
+  below prec lamp (s_pp x) +'
+  below prec by_exp ((one +' one /' of_Z prec 16) *' s_pp x +' below prec lamp (s_pp x)) +' twice.
+Definition i_grown (w0 : I.type) := i_F *' w0 *' (one +' i_pw (n - 1 + r)) *' power prec i_g r.
+(** size_of: of a value. *)
+Definition i_lost (size_of : share -> I.type) (w0 lamp : I.type) (ops : nat) :=
+  let by_exp := i_by_exp lamp in let twice := i_twice lamp in
+  i_grown w0 *' (two *' (total prec (fun x => size_of x *' i_loss lamp by_exp twice x) l +' count ops *' i_lam c)).
+Definition i_wl := one +' i_upd c.
+Definition i_wo := (one +' i_up c) *' (one +' i_u c).
+Definition i_tolerance (ops : nat) (Uf lamf : I.type) : bool * I.type :=
+  let pwN := i_pw cN in let gc := one +' pwN in
+  let sums := i_acc pwN gc in
+  let Nd := i_up c *' size +' (one +' i_up c) *' sums in
+  let LN := i_lost s_size i_wo (i_lamp c) ops in
+  let LD := i_lost (fun _ => one) i_wl (i_lampd c) ops in
+  let UD0 := i_UD0 gc in
+  let UD := UD0 +' i_upd c +' UD0 *' i_upd c in
+  let low := above prec (one -' UD) ((one -' i_upd c) *' power prec (one -' i_u c) cD) -' LD in
+  let pre := spread +' (Nd +' LN +' (I.abs exact +' spread) *' (UD +' LD)) /' low in
+  (lt prec I.zero low, (one +' Uf) *' pre +' Uf *' I.abs exact +' lamf).
+End Row.
+
+(** All of it, of the keys of a row. *)
+Definition tolerance_of prec c r ops m top keys Uf lamf :=
+  let ws := map (weigh prec c r m top) keys in
+  let exact := i_exact prec ws in
+  let l := map (shared prec (i_least prec ws) exact) ws in
+  i_tolerance prec c r keys exact l (i_spread prec l) (i_size prec l) ops Uf lamf.
+
+Section Proof.
+Variable prec : I.precision.
+Variable K : Type.
+Variables s vv a : K -> R.
+Variable A : arith.
+Hypothesis OK : sane A.
+Hypothesis RN : nearest A = true.
+Variable J : list K.
+Hypothesis NJ : J <> [].
+Variables Mp m : R.
+Variables r ops : nat.
+Variable c : claims.
+Variables im top : I.type.
+Hypothesis Hm : encloses im m.
+Hypothesis Htop : encloses top Mp.
+Record claims_h : Prop := {
+  h_u : encloses (i_u c) (u A); h_lam : encloses (i_lam c) (lam A); h_thE : encloses (i_thE c) (thE A);
+  h_xl : encloses (i_xl c) (xl A); h_xr : encloses (i_xr c) (xr A); h_T : encloses (i_T c) (T A);
+  h_gap : encloses (i_gap c) (gap A); h_eps : encloses (i_eps c) (eps A); h_lame : encloses (i_lame c) (lame A);
+  h_up : encloses (i_up c) (up A); h_lamp : encloses (i_lamp c) (lamp A); h_upd : encloses (i_upd c) (upd A);
+  h_lampd : encloses (i_lampd c) (lampd A) }.
+Hypothesis C : claims_h.
+Definition key_h (k : key) (j : K) := encloses (k_s k) (s j) /\ encloses (k_a k) (a j) /\ encloses (k_v k) (vv j) /\
+  0 <= a j /\ s j + a j <= Mp.
+Variable keys : list key.
+Hypothesis H : Forall2 key_h keys J.
+
+Ltac arith := repeat (assumption || apply add_h || apply sub_h || apply mul_h || apply abs_h || apply expo_h ||
+  apply of_Z_h || apply one_h || apply of_nat_h || apply zero_h || apply power_less_one_h || apply power_h).
+
+Local Notation EE := (E K s A a Mp r).
+Lemma eps1_h : encloses (i_eps1 prec c) (eps1 A).
+Proof. destruct C, OK. unfold i_eps1, eps1. apply div_h; [lra|auto|arith]. Qed.
+Lemma X_h : encloses (i_X prec c r) (X A r).
+Proof. destruct C. unfold i_X, X. assert (Q := eps1_h). arith. Qed.
+Lemma E_h k j : key_h k j -> encloses (i_E prec c r top k) (EE j).
+Proof.
+  destruct C. intros (H1 & H2 & H3 & H4 & H5). assert (Q := X_h). unfold i_E, bound.E, bound.D. arith.
+Qed.
+Lemma E_pos k j : key_h k j -> 0 <= EE j.
+Proof.
+  intros (_ & _ & _ & H4 & H5). assert (Q2 := X_pos A OK r). destruct OK. unfold bound.E, bound.D.
+  assert (0 <= thE A * (Mp + gap A - (s j - a j) + 2 * T A)) by (apply Rmult_le_pos; lra). lra.
+Qed.
+Definition weighed_h (w : weighed) (j : K) :=
+  encloses (w_w w) (exp (s j - m)) /\ encloses (w_most w) (exp (s j - m) * exp (EE j)) /\
+  encloses (w_least w) (exp (s j - m) / exp (EE j)) /\ encloses (w_more w) (exp (s j - m) * (exp (EE j) - 1)) /\
+  encloses (w_v w) (vv j) /\ 0 <= EE j.
+Lemma weigh_h k j : key_h k j -> weighed_h (weigh prec c r im top k) j.
+Proof.
+  intros Hk. assert (HE := E_h k j Hk). assert (PE := E_pos k j Hk). destruct Hk as (H1 & H2 & H3 & H4 & H5).
+  assert (X : encloses (sub prec (k_s k) im) (s j - m)) by arith. assert (Wh := expo_near_h prec _ _ X).
+  assert (E1 := exp_pos (EE j)). assert (W1 := exp_pos (s j - m)). assert (G := exp_ge1 _ PE).
+  unfold weighed_h, weigh. destruct (lt _ _ _); simpl; repeat split; auto.
+  - arith.
+  - apply div_h; [lra|auto|arith].
+  - apply mul_h; auto. apply expm1_h; arith.
+  - rewrite <- exp_plus. apply expo_near_h. arith.
+  - rewrite <- exp_minus. apply expo_near_h. arith.
+  - apply from_zero_h; [apply Rmult_le_pos; lra|].
+    replace (exp (s j - m) * (exp (EE j) - 1)) with (exp (s j - m) * exp (EE j) - exp (s j - m)) by ring.
+    apply sub_h; auto. rewrite <- exp_plus. apply expo_near_h. arith.
+Qed.
+Local Notation ws := (map (weigh prec c r im top) keys).
+Lemma ws_h : Forall2 weighed_h ws J.
+Proof. apply (Forall2_map_left key_h); auto. apply weigh_h. Qed.
+
+(** Relative to any reference m. *)
+Definition tot := Sum (fun j => exp (s j - m)) J.
+Definition lst := Sum (fun j => exp (s j - m) / exp (EE j)) J.
+Lemma tot_pos : 0 < tot.
+Proof. apply Sum_pos; auto. intros. apply exp_pos. Qed.
+Lemma lst_pos : 0 < lst.
+Proof. apply Sum_pos; auto. intros. apply Rdiv_lt_0_compat; apply exp_pos. Qed.
+Lemma alpha_shift j : alpha K s J j = exp (s j - m) / tot.
+Proof.
+  unfold alpha, total, tot. assert (P := bound.total_pos K s J NJ). unfold bound.total in P. assert (Em := exp_pos m).
+  rewrite (Sum_ext (fun j => exp (s j - m)) (fun j => / exp m * exp (s j))) by (intros; rewrite exp_minus; field; lra).
+  rewrite Sum_scal, exp_minus. unfold bound.total. field. split; lra.
+Qed.
+Lemma Z_shift : Zm K s A a J Mp r = lst / tot.
+Proof.
+  assert (P := tot_pos). unfold Zm, lst.
+  rewrite (Sum_ext (fun j => alpha K s J j * exp (- EE j)) (fun j => / tot * (exp (s j - m) / exp (EE j)))).
+  - rewrite Sum_scal. field. lra.
+  - intros. rewrite alpha_shift, exp_Ropp. assert (Q := exp_pos (EE x)). field. split; lra.
+Qed.
+Lemma ph_shift j : ph K s A a J Mp r j = exp (s j - m) * (exp (EE j) - 1) / lst.
+Proof. assert (P := tot_pos). assert (Q := lst_pos). unfold ph. rewrite Z_shift, alpha_shift. field. split; lra. Qed.
+Lemma pp_shift j : pp K s A a J Mp r j = Rmin 1 (exp (s j - m) * exp (EE j) / lst).
+Proof.
+  assert (P := tot_pos). assert (Q := lst_pos). unfold pp. rewrite Z_shift, alpha_shift. f_equal. field. split; lra.
+Qed.
+Lemma exact_shift : exact K s vv J = Sum (fun j => exp (s j - m) * vv j) J / tot.
+Proof. rewrite <- (shift_invariance K s vv J m NJ). reflexivity. Qed.
+
+Lemma total_h' : encloses (i_total prec ws) tot.
+Proof. apply (total_h prec weighed_h); [apply ws_h|]. intros i x Q. apply Q. Qed.
+Lemma least_h : encloses (i_least prec ws) lst.
+Proof. apply (total_h prec weighed_h); [apply ws_h|]. intros i x Q. apply Q. Qed.
+Lemma exact_h : encloses (i_exact prec ws) (exact K s vv J).
+Proof.
+  rewrite exact_shift. assert (P := tot_pos). apply div_h; [lra| |apply total_h'].
+  apply (total_h prec weighed_h); [apply ws_h|]. intros i x (Q1 & _ & _ & _ & Q5 & _). arith.
+Qed.
+
+Definition share_h (x : share) (j : K) :=
+  encloses (s_ph x) (ph K s A a J Mp r j) /\ encloses (s_pp x) (pp K s A a J Mp r j) /\
+  encloses (s_size x) (Rabs (vv j)) /\ encloses (s_apart x) (Rabs (vv j - exact K s vv J)) /\
+  0 <= ph K s A a J Mp r j /\ 0 <= pp K s A a J Mp r j.
+Local Notation l := (map (shared prec (i_least prec ws) (i_exact prec ws)) ws).
+Lemma EE_pos j : In j J -> 0 <= EE j.
+Proof.
+  intros I1. enough (exists k, key_h k j) as (k & Hk) by (apply (E_pos k j Hk)).
+  clear - H I1. induction H; simpl in *; [tauto|]. destruct I1 as [->|I1]; eauto.
+Qed.
+Lemma shares_h : Forall2 share_h l J.
+Proof.
+  apply (Forall2_map_left _ _ _ _ _ ws_h). intros w j (H1 & H2 & H3 & H4 & H5 & PE).
+  assert (L := least_h). assert (Lp := lst_pos). assert (O := exact_h). assert (P1 := exp_pos (s j - m)).
+  assert (P2 := exp_ge1 _ PE). assert (I1 : 0 < / lst) by (apply Rinv_0_lt_compat; auto).
+  assert (W0 : 0 <= exp (s j - m) * exp (EE j) / lst) by (repeat apply Rmult_le_pos; lra).
+  unfold share_h, shared. simpl. rewrite ph_shift, pp_shift. repeat split.
+  - apply div_h; [lra|arith|auto].
+  - apply below_h; [lra|auto|arith|]. apply div_h; [lra|arith|auto].
+  - arith.
+  - arith.
+  - repeat apply Rmult_le_pos; lra.
+  - apply Rmin_glb; lra.
+Qed.
+
+Local Notation sp := (spread K s vv A a J Mp r).
+Local Notation si := (size K s vv A a J Mp r).
+Local Notation ex := (exact K s vv J).
+Lemma ph_pos j : In j J -> 0 <= ph K s A a J Mp r j.
+Proof.
+  intros I1. assert (P := exp_ge1 _ (EE_pos j I1)). rewrite ph_shift. assert (Q := exp_pos (s j - m)).
+  apply Rmult_le_pos; [apply Rmult_le_pos; lra|]. left. apply Rinv_0_lt_compat, lst_pos.
+Qed.
+Lemma size_pos : 0 <= si.
+Proof. apply documented.size_pos'; auto. Qed.
+Lemma spread_h : encloses (i_spread prec l) sp.
+Proof.
+  apply below_h; [apply Sum_nonneg; intros j I1; apply Rmult_le_pos; [apply ph_pos; auto|apply Rabs_pos] |
+    apply most_pos | |].
+  - apply (total_h prec share_h); [apply shares_h|]. intros i x Q. destruct Q as (Q1 & Q2 & Q3 & Q4 & _). arith.
+  - apply (largest_h share_h); [apply shares_h|]. intros i x Q. apply Q.
+Qed.
+Lemma size_h : encloses (i_size prec l) si.
+Proof.
+  apply below_h; [|apply most_pos| |].
+  - apply Sum_nonneg. intros. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos].
+  - apply (total_h prec share_h); [apply shares_h|]. intros i x Q. destruct Q as (Q1 & Q2 & Q3 & Q4 & _). arith.
+  - apply (largest_h share_h); [apply shares_h|]. intros i x Q. apply Q.
+Qed.
+Lemma length_h : length keys = length J.
+Proof. clear - H. induction H; simpl; auto. Qed.
+Lemma pw_h k : encloses (i_pw prec c k) (pw A k).
+Proof. destruct C. apply power_less_one_h. auto. Qed.
+Lemma sum_pos f : (forall j, 0 <= f j) -> 0 <= Sum f J.
+Proof. intros. apply Sum_nonneg. auto. Qed.
+Lemma acc_h pwN gc : encloses pwN (pw A (cN K J r)) -> encloses gc (1 + documented.gc K A J r) ->
+  encloses (i_acc prec c r l (i_size prec l) pwN gc) (acc K s vv A a J Mp r).
+Proof.
+  destruct C. intros H1 H2. assert (Sz := size_h). assert (P := size_pos). assert (U0 := s_u A OK).
+  assert (G := pw_pos A OK (cN K J r)). fold (documented.gc K A J r) in G. assert (Ir := pos_INR r).
+  assert (uS : 0 <= u A * si) by (apply Rmult_le_pos; auto).
+  assert (M : forall j, 0 <= Rmin (u A * si) (pp K s A a J Mp r j * Rabs (vv j))).
+  { intros. apply Rmin_glb; auto. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos]. }
+  assert (M2 := sum_pos _ M). apply below_h.
+  - apply Rmult_le_pos; auto.
+  - apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. apply Rmult_le_pos; lra.
+  - arith.
+  - apply mul_h; [auto|]. apply add_h; [arith|]. apply mul_h; [auto|].
+    apply (total_h prec share_h); [apply shares_h|]. intros i x (Q1 & Q2 & Q3 & Q4 & _).
+    apply below_h; arith. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos].
+Qed.
+Lemma UD0_h gc : encloses gc (1 + documented.gc K A J r) ->
+  encloses (i_UD0 prec c r keys l gc) (UD0 K s A a J Mp r).
+Proof.
+  destruct C. intros H2. assert (U0 := s_u A OK).
+  assert (G := pw_pos A OK (cN K J r)). fold (documented.gc K A J r) in G. assert (Ir := pos_INR r).
+  assert (M : forall j, 0 <= Rmin (u A) (pp K s A a J Mp r j)) by (intros; apply Rmin_glb; auto; apply pp_pos; auto).
+  assert (M2 := sum_pos _ M). unfold i_UD0, UD0. rewrite length_h. apply below_h.
+  - apply pw_pos; auto.
+  - apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra.
+  - apply pw_h.
+  - apply mul_h; [auto|]. apply add_h; [arith|]. apply mul_h; [auto|].
+    apply (total_h prec share_h); [apply shares_h|]. intros i x (Q1 & Q2 & Q3 & Q4 & _ & Q6). apply below_h; arith.
+Qed.
+Lemma g_h : encloses (i_g prec c) (g A).
+Proof. destruct C. unfold i_g, g. assert (Q := eps1_h). arith. Qed.
+Lemma gain_h : encloses (i_gain prec c) (gain A 0).
+Proof.
+  destruct C. unfold i_gain, gain. assert (Q := eps1_h).
+  replace (X A 0) with (xl A + eps1 A) by (unfold X; simpl; ring). arith.
+Qed.
+Lemma F_h : encloses (i_F prec c r) (F A r).
+Proof. destruct C. unfold i_F, F. assert (Q := X_h). arith. Qed.
+Lemma lost_h v w0 lamp' iv iw il : (forall x j, share_h x j -> encloses (iv x) (Rabs (v j))) -> encloses iw w0 ->
+  encloses il lamp' -> 0 <= lamp' ->
+  encloses (i_lost prec c r keys l iv iw il ops) (lost_d K s A a J Mp r ops v w0 lamp').
+Proof.
+  destruct C. intros Hv Hw Hl Pl. assert (Q := g_h). assert (Q2 := gain_h). assert (Q3 := F_h).
+  assert (L := s_lame A OK). assert (Gp := gain_pos A 0). assert (Ir := pos_INR r).
+  assert (P1 : 0 <= Rmin lamp' (lame A)) by (apply Rmin_glb; auto).
+  assert (P2 : 0 <= lame A * (1 + INR r * gain A 0)).
+  { apply Rmult_le_pos; auto. assert (0 <= INR r * gain A 0) by (apply Rmult_le_pos; lra). lra. }
+  assert (B : encloses (i_by_exp prec c r il) (by_exp_d A r lamp')).
+  { unfold i_by_exp, by_exp_d. apply add_h; [arith|]. apply below_h; arith. }
+  assert (Tw : encloses (i_twice prec c r il) (twice_d A r lamp')) by (unfold i_twice, twice_d; arith).
+  assert (Pb : 0 <= by_exp_d A r lamp') by (unfold by_exp_d; lra).
+  unfold i_lost, lost_d. apply mul_h.
+  - unfold i_grown, grown, kk. rewrite length_h. apply mul_h; [apply mul_h; [arith|]|arith].
+    replace ((1 + u A) ^ (length J - 1 + r)) with (1 + ((1 + u A) ^ (length J - 1 + r) - 1)) by ring.
+    apply add_h; [arith|]. apply pw_h.
+  - apply mul_h; [arith|]. apply add_h; [|arith]. apply (total_h prec share_h); [apply shares_h|].
+    intros x j Hx. assert (Hs := Hv x j Hx). destruct Hx as (X1 & X2 & X3 & X4 & X5 & X6).
+    apply mul_h; auto. unfold i_loss, loss_d. apply add_h; [|auto]. apply add_h.
+    + apply below_h; auto.
+    + assert (0 <= Rmin lamp' (pp K s A a J Mp r j)) by (apply Rmin_glb; auto). apply below_h; auto.
+      * assert (0 <= (1 + / 16) * pp K s A a J Mp r j) by (apply Rmult_le_pos; lra). lra.
+      * apply add_h; [|apply below_h; auto]. apply mul_h; auto. apply add_h; [arith|].
+        replace (/ 16) with (1 / 16) by field. apply div_h; [lra|arith|arith].
+Qed.
+Lemma tolerance_enclosed Uf lamf iUf ilamf : encloses iUf Uf -> encloses ilamf lamf ->
+  fst (tolerance_of prec c r ops im top keys iUf ilamf) = true ->
+  0 < low_d K s A a J Mp r ops /\
+  encloses (snd (tolerance_of prec c r ops im top keys iUf ilamf)) (documented K s vv A a J Mp r ops Uf lamf).
+Proof.
+  intros HU HL. unfold tolerance_of, i_tolerance. simpl fst. simpl snd. intros Pos. rewrite length_h in *.
+  assert (Ez := exact_h). assert (Sp := spread_h). assert (Sz := size_h). assert (Cc := C). destruct Cc.
+  assert (PN := pw_h (cN K J r)). set (iN := i_pw prec c (length J + 1 + 2 * r)) in *.
+  assert (GC : encloses (add prec (one prec) iN) (1 + documented.gc K A J r)) by (apply add_h; [arith|apply PN]).
+  assert (Ac := acc_h _ _ PN GC). assert (U := UD0_h _ GC). assert (Ff := F_h).
+  assert (Wl : encloses (i_wl prec c) (w_l A)) by (unfold i_wl, w_l; arith).
+  assert (Wo : encloses (i_wo prec c) (w_o A)) by (unfold i_wo, w_o; arith).
+  assert (LO := lost_h vv (w_o A) (lamp A) s_size (i_wo prec c) (i_lamp c) ltac:(intros ? ? Q; apply Q) Wo h_lamp0
+    (s_lamp A OK)).
+  assert (LL := lost_h (bound.one K) (w_l A) (lampd A) (fun _ => one prec) (i_wl prec c) (i_lampd c)
+    ltac:(intros; unfold bound.one; rewrite Rabs_R1; arith) Wl h_lampd0 (s_lampd A OK)).
+  set (isums := i_acc prec c r l (i_size prec l) iN (add prec (one prec) iN)) in *.
+  set (iUD0 := i_UD0 prec c r keys l (add prec (one prec) iN)) in *.
+  set (iLO := i_lost prec c r keys l s_size _ _ ops) in *.
+  set (iLD := i_lost prec c r keys l (fun _ => one prec) _ _ ops) in *.
+  assert (UDh : encloses (add prec (add prec iUD0 (i_upd c)) (mul prec iUD0 (i_upd c))) (UDd K s A a J Mp r))
+    by (unfold UDd; arith).
+  set (iUD := add prec (add prec iUD0 (i_upd c)) _) in *.
+  assert (Low : encloses (sub prec (above prec (sub prec (one prec) iUD) (mul prec (sub prec (one prec) (i_upd c))
+    (power prec (sub prec (one prec) (i_u c)) (length J + 2 * r)))) iLD) (low_d K s A a J Mp r ops)).
+  { unfold low_d. apply sub_h; auto. apply above_h; [arith|]. unfold cD. arith. }
+  set (ilow := sub prec (above prec _ _) iLD) in *.
+  assert (P := lt_h prec _ _ _ _ Pos zero_h Low). split; auto.
+  unfold documented, pre_d, Nd.
+  apply add_h; auto. apply add_h; [|arith]. apply mul_h; [arith|]. apply add_h; auto. apply div_h; [lra| |auto].
+  arith.
+Qed.
+End Proof.
+End Evaluation.
