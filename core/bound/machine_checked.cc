@@ -3,19 +3,30 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "core/value/dtype.h"
+
 namespace attest {
 
 std::vector<std::string_view> beyond_the_proof(const Arithmetic& a) {
   std::vector<std::string_view> out;
-  const bool base2 = a.base2 || a.folded_exp2;
+  const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate), &weights = format_of(a.weights);
+  const bool base2 = a.base2 || a.folded_exp2, no_maximum = a.max == MaxPolicy::none || a.max == MaxPolicy::unstated;
+  // Programs whose theorems are of one format, to nearest.
+  const bool other_formats = weights.unit > score.unit || weights.min_subnormal > score.min_subnormal ||
+                             a.accumulate != a.score_sums || a.rounding != Rounding::nearest || a.flushes_subnormals;
   const auto add = [&](bool does, std::string_view what) {
     if (does) out.push_back(what);
   };
   add(a.exp_ulp <= 0, "an exponential whose error is not stated");
+  add(a.stored_raw || a.stored_scaled || a.stored_biased, "a maximum taken before scores are stored");
+  add(sums.unit > score.unit || sums.min_subnormal > score.min_subnormal, "sums in a coarser format than the scores");
   add(a.folded_exp2, "a folded scale beside a bias");
   add(a.split_merge && base2, "parts merged through log-sum-exps in base 2");
+  add(a.split_merge && other_formats, "parts merged through log-sum-exps in several formats");
   add(a.normalise_first && (base2 || a.block > 0), "weights divided first in base 2 or beside rescalings");
-  add((a.max == MaxPolicy::none || a.max == MaxPolicy::unstated) && base2, "no maximum in base 2");
+  add(a.normalise_first && other_formats, "weights divided first in several formats");
+  add(no_maximum && (base2 || a.block > 0), "no maximum in base 2 or beside rescalings");
+  add(no_maximum && other_formats, "no maximum in several formats");
   return out;
 }
 

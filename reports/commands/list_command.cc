@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/bound/machine_checked.h"
@@ -35,10 +36,12 @@ std::vector<KernelLine> kernel_lines() {
   return lines;
 }
 
-/// A kernel of the program's own, and what its arithmetics do that the proof of the tolerance by machine does not speak
-/// of.
+/// A kernel of the program's own in a dtype, and what its arithmetic does that the proof of the tolerance by machine
+/// does not speak of.
 struct ToleranceLine {
-  std::string id, text;
+  std::string id;
+  DType dtype;
+  std::string text;
   std::vector<std::string> beyond;
 };
 
@@ -46,12 +49,28 @@ std::vector<ToleranceLine> tolerance_lines() {
   std::vector<ToleranceLine> lines;
   for (const std::vector<KernelEntry>& entries : {builtin_kernels(), core_kernels(), control_kernels()})
     for (const KernelEntry& entry : entries) {
-      // All dtypes of one of these do the same but in what is narrow.
-      const Arithmetic arithmetic = entry.make()->manifest().arithmetic.usual.begin()->second;
-      const std::vector<std::string_view> beyond = beyond_the_proof(arithmetic);
-      lines.push_back({entry.id, proof_text(arithmetic), {beyond.begin(), beyond.end()}});
+      if (entry.digits > 0) continue;  // a wider scalar has a tolerance of its own (error-bounds.md, 1.8)
+      const auto kernel = entry.make();
+      for (const auto& [dtype, arithmetic] : kernel->manifest().arithmetic.usual) {
+        const std::vector<std::string_view> beyond = beyond_the_proof(arithmetic);
+        lines.push_back({entry.id, dtype, proof_text(arithmetic), {beyond.begin(), beyond.end()}});
+      }
     }
   return lines;
+}
+
+/// The same for a reader: dtypes of which the same is said share a line.
+std::vector<std::vector<std::string>> tolerance_rows() {
+  std::vector<std::vector<std::string>> rows;
+  for (const ToleranceLine& line : tolerance_lines()) {
+    const std::string id = "  " + line.id, dtype(name_of(line.dtype));
+    const auto same = std::ranges::find_if(rows, [&](const auto& row) { return row[0] == id && row[2] == line.text; });
+    if (same == rows.end())
+      rows.push_back({id, dtype, line.text});
+    else
+      (*same)[1] += " " + dtype;
+  }
+  return rows;
 }
 
 struct DTypeLine {
@@ -111,7 +130,8 @@ std::string as_json(const Listed& listed) {
   if (listed.tolerances) {
     json.key("tolerances").begin_array();
     for (const ToleranceLine& line : tolerance_lines()) {
-      json.begin_object().member("id", line.id).member("machine_checked", line.beyond.empty());
+      json.begin_object().member("id", line.id).member("dtype", name_of(line.dtype));
+      json.member("machine_checked", line.beyond.empty());
       json.key("beyond").begin_array();
       for (const std::string& what : line.beyond) json.value(what);
       json.end_array().end_object();
@@ -165,11 +185,8 @@ std::string as_text(const Listed& listed) {
     }
     return columns(rows, {false, true, false});
   });
-  section(listed.tolerances, "tolerances (properties/proofs/coq/rounding/README.md says how far the proof goes)", [] {
-    std::vector<std::vector<std::string>> rows;
-    for (const ToleranceLine& line : tolerance_lines()) rows.push_back({"  " + line.id, line.text});
-    return columns(rows, {false, false});
-  });
+  section(listed.tolerances, "tolerances (properties/proofs/coq/rounding/README.md says how far the proof goes)",
+          [] { return columns(tolerance_rows(), {false, false, false}); });
   return text;
 }
 

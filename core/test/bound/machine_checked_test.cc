@@ -30,6 +30,12 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = b.normalise_first = true; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.block = 16; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true, b.max = MaxPolicy::none; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.stored_biased = DType::bf16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.accumulate = b.weights = DType::bf16; }), 1);
+  // What is in one format in its theorem, and in several here.
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.weights = DType::f16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none, b.rounding = Rounding::toward_zero; }), 1);
   EXPECT_GE(beyond_the_proof(universal_arithmetic(DType::f32, DType::f32)).size(), 4);
 }
 

@@ -89,6 +89,7 @@ struct Place {
 std::optional<std::string> row_text(const Case& c, const Place& at, const Arithmetic& arithmetic, double allowed) {
   const std::int64_t dk = c.q().shape()[3], keys = keys_of(c), kv = kv_head_of(c, at.head);
   std::vector<double> q;
+  q.reserve(static_cast<std::size_t>(dk));
   for (std::int64_t i = 0; i < dk; ++i) q.push_back(c.q().at(at.batch, at.head, at.row, i));
   std::string listed;
   double most = -INFINITY, most_size = 0;
