@@ -47,9 +47,8 @@ Record arithmetic := Arithmetic {
   a_divisions : nat; a_out : F; a_lam_out : F }.
 (** A visible key: itself, its bias, its value in one column. *)
 Definition visible := (list F * F * F)%type.
-(** What the problem has, what was allowed, and two numbers that may be any: what the scale's error is relative to, and
-    a reference of the weights. *)
-Record row := Row { r_tau : F; r_q : list F; r_keys : list visible; r_allowed : F; r_centre : F; r_reference : F }.
+(** What the problem has, what was allowed, and a number that may be any: what the scale's error is relative to. *)
+Record row := Row { r_tau : F; r_q : list F; r_keys : list visible; r_allowed : F; r_centre : F }.
 
 Section Meaning.
 Variable c : arithmetic.
@@ -157,6 +156,9 @@ Definition keys_of :=
 Definition scores_of (keys : list key) : I.type :=
   match map (fun k => add (k_s k) (k_a k)) keys with [] => I.zero | first :: others => hull first others end.
 Definition top_of (keys : list key) : F := I.upper (scores_of keys).
+(** What the weights are relative to: as near the largest score as can be told. *)
+Definition reference_of (keys : list key) : F :=
+  match map k_s keys with [] => I.upper I.zero | first :: others => I.upper (hull first others) end.
 Definition check : bool :=
   sane_claims && not_negative (r_tau x) &&
   match r_keys x with [] => false | _ => true end &&
@@ -164,7 +166,7 @@ Definition check : bool :=
   (let keys := keys_of in
    let top := exactly (top_of keys) in
    I.upper_bounded (scores_of keys) &&
-   (let t := tolerance_of prec claims_of (a_rescalings c) (operations c x) (exactly (r_reference x)) top keys
+   (let t := tolerance_of prec claims_of (a_rescalings c) (operations c x) (exactly (reference_of keys)) top keys
       i_Uf i_lamf in
     fst t && le prec (snd t) (exactly (r_allowed x)))).
 End Check.
@@ -307,7 +309,7 @@ Lemma checked_row prec c x oh : check prec c x = true -> answers c x oh ->
   Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
 Proof.
   unfold check. rewrite !andb_true_iff, !forallb_forall. intros ((((Hs & Ht) & Hk) & Hl) & Htop & Hb & Hle) Ha.
-  set (top := top_of prec (keys_of prec c x)) in *.
+  set (top := top_of prec (keys_of prec c x)) in *. set (reference := reference_of (keys_of prec c x)) in *.
   assert (Nk : r_keys x <> []) by (destruct (r_keys x); congruence).
   assert (Ln : forall v, In v (r_keys x) -> length (fst (fst v)) = length (r_q x)).
   { intros v Hv. apply Nat.eqb_eq, (Hl v Hv). }
@@ -324,7 +326,7 @@ Proof.
       apply (Top x0); simpl; auto.
     - apply IHKH. intros. apply (Top k); simpl; auto. }
   destruct (tolerance_enclosed prec _ (s_of x) value (a_of c x) (arith_of c) OK (J x) NJ (number top)
-    (number (r_reference x)) (a_rescalings c) (operations c x) (claims_of prec c) (exactly (r_reference x))
+    (number reference) (a_rescalings c) (operations c x) (claims_of prec c) (exactly reference)
     (exactly top) (exactly_h _) (exactly_h _) (claims_of_h prec c) (keys_of prec c x) Key (Uf c) (lamf c)
     (i_Uf prec c) (i_lamf prec c) (Uf_h prec c) (lamf_h prec c) Hb) as [Low Tol].
   apply Rle_trans with (documented _ (s_of x) value (arith_of c) (a_of c x) (J x) (number top) (a_rescalings c)

@@ -22,7 +22,7 @@ Local Open Scope Z_scope.
 Definition claims32 := Arithmetic (N 1 (-24)) (N 1 (-150)) 1 (N 0 0) (N 1 (-24)) (N 1 (-150)) (N 0 0) (N 0 0)
   1 (N 1 (-150)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) 1 1 (N 0 0) (N 0 0).
 Definition two_keys allowed := Row (N 1 (-1)) [N 1 0; N 3 (-2)]
-  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] allowed (N 1 (-2)) (N 1 (-1)).
+  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] allowed (N 1 (-2)).
 Definition bits := Integers.PtoP 100.
 Lemma two_keys_checked : check bits claims32 (two_keys (N 1 (-20))) = true.
 Proof. vm_compute. reflexivity. Qed.
