@@ -111,6 +111,19 @@ TEST(Program, SaysWhatItCanDo) {
   expect_status(folder, "$attest list > /dev/full", 2);
 }
 
+TEST(Program, ThePageSaysHowATolerancesProofGoes) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --kernel builtin:flash --kernel builtin:flash-exp2 --kernel core:cpp_bin_float_50 "
+                "--property attention.oracle --dtype f32 --cases 3 --quiet -o run");
+  const std::string page = read_file(folder / "run/report.html");
+  EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine."));
+  EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved on paper; by machine but for a folded scale"));
+  std::size_t said = 0;
+  for (std::size_t at = 0; (at = page.find("The tolerance of its", at)) != std::string::npos; ++at) ++said;
+  EXPECT_EQ(said, 2) << "a wider scalar has a tolerance of its own";
+}
+
 TEST(Program, TakesEveryOptionOfACheckTogether) {
   const Folder folder;
   const ShellResult result =
