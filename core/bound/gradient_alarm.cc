@@ -60,6 +60,8 @@ void RowShares::take(const BackwardProfile& p, const AlarmedRow& row) {
   for (auto* array : {&of_k_drop, &of_k_root, &of_q_drop, &of_q_root, &of_g_drop, &of_g_root}) fit(*array, row.sizes.n);
   take_dots(p, row);
   take_delta(p, row);
+  // Of weights it is made of the row's scores, too.
+  delta_varies = !row.equal_g && (!row.equal_q || p.declared.delta == DeltaFrom::out);
   // What is stored after it, and the operations between, make no more of an error of dP than this.
   const double later = (1 + p.u_ds) * (1 + p.u_dp) * (1 + p.th_gain) * (1 + pw(p.u, 6)) * (1 + 0x1p-20);
   for (std::int64_t j = 0; j < row.sizes.n; ++j) {
@@ -79,7 +81,7 @@ void RowShares::take(const BackwardProfile& p, const AlarmedRow& row) {
     };
     own(!alike, !alike_score, of_k_drop[e], of_k_root[e]);
     own(!row.equal_g, !row.equal_q, of_q_drop[e], of_q_root[e]);
-    if (!row.equal_g) {
+    if (delta_varies) {
       of_q_drop[e] += weight * f * delta_drop;
       of_q_root[e] += whole * f * delta_root;
     }

@@ -60,6 +60,7 @@ class RowShares {
   std::vector<double> of_q_drop, of_q_root;  ///< of dS_j among the rows of a key
   std::vector<double> of_g_drop, of_g_root;  ///< of P_j
   double delta_drop = 0, delta_root = 0;     ///< of D
+  bool delta_varies = false;                 ///< is its error another one in each row?
 
  private:
   /// Per key, of dP and of a score, with the part that leans added to the drop.

@@ -14,7 +14,7 @@ Blocks alarm_page(const Reported& run) {
   Blocks blocks{Paragraph{fmt::format(
       "{} of {} elements lie beyond the probabilistic bound. At p = {} at most {} are expected of correct kernels; {} "
       "more elements are not covered: equal keys or truncated sums, where rounding errors are not random, and "
-      "gradients by masks, by sinks and of very large cases.",
+      "gradients of very large cases.",
       all.beyond, all.elements, short_number(summary.alarm), short_number(summary.false_alarms_expected()),
       all.uncovered)}};
   Table table{

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "core/bound/underflow.h"
 #include "core/support/infinity.h"
@@ -61,7 +63,13 @@ void ArgumentSums::add(std::int64_t at, const ArgumentTerm& term) {
   Element& to = elements_[static_cast<std::size_t>(at)];
   to.sum.value += term.value, to.sum.error += term.error, to.sum.here += term.here;
   to.sum.size += term.size, to.sum.most += term.most;
+  to.of_groups = to.of_groups || (to.terms > 0 && to.group != group_);
+  to.group = group_;
   ++to.terms;
+  if (!keeps_terms()) return;
+  kept_.push_back({at, term.value, term.most, term.drop, term.root});
+  too_many_ = std::ssize(kept_) > most_alarmed_terms;
+  if (too_many_) kept_ = {};
 }
 
 void ArgumentSums::take_profile(const BackwardProfile& kernel) {
@@ -74,22 +82,59 @@ void ArgumentSums::take_profile(const BackwardProfile& kernel) {
   kernel_.H_o = out.largest;
 }
 
-ElementBound ArgumentSums::bound(std::int64_t at) const {
-  const Element& of = elements_[static_cast<std::size_t>(at)];
-  if (of.excuse != Excuse::none) return excused_element(of.excuse);
-  const double added = pw(kernel_.u_a, of.terms + 1);
-  // Terms that are returned one by one, and added up behind the kernel, are in the argument's dtype by then.
-  const double apart = of.terms > 1 ? kernel_.u_o : 0;
+SumHere ArgumentSums::sum_of(const Element& of) const {
+  const double added = pw(kernel_.u_a, of.terms + 1), apart = u_apart(of);
   SumHere sum{.value = of.sum.value, .size = of.sum.size};
   sum.here = of.sum.here + (of.terms + 4) * unit * of.sum.size;
   const double lost = 2 * (of.terms + 1) * (kernel_.lam_a + (apart > 0 ? kernel_.lam_o : 0)) * kernel_.gain;
   const double exact = std::fabs(sum.value) + sum.here;
   sum.of_kernel = {.exact = exact, .error = of.sum.error + join(added, apart) * of.sum.most + lost, .parts = exact};
-  if (!(of.sum.most * (1 + added) * std::max(1.0, scale_) <= std::min(kernel_.H_a, kernel_.H_o)))
-    return excused_element(Excuse::overflow);
+  return sum;
+}
+
+double ArgumentSums::phi() const {
   // What late dropout multiplies in the end it multiplies here too.
   const bool late = kernel_.declared.late_dropout && kernel_.th_gain > 0;
-  return bound_of_sum(kernel_, sum, scale_, scale_ != 1 || late ? kernel_.phi : 0, /*grouped=*/false);
+  return scale_ != 1 || late ? kernel_.phi : 0;
+}
+
+ElementBound ArgumentSums::bound(std::int64_t at) const {
+  const Element& of = elements_[static_cast<std::size_t>(at)];
+  if (of.excuse != Excuse::none) return excused_element(of.excuse);
+  const double most = of.sum.most * (1 + pw(kernel_.u_a, of.terms + 1)) * std::max(1.0, scale_);
+  if (!(most <= std::min(kernel_.H_a, kernel_.H_o))) return excused_element(Excuse::overflow);
+  return bound_of_sum(kernel_, sum_of(of), scale_, phi(), /*grouped=*/false);
+}
+
+void ArgumentSums::sort_terms() {
+  first_.assign(elements_.size() + 1, 0);
+  for (const Kept& term : kept_) ++first_[static_cast<std::size_t>(term.at) + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  std::vector<Kept> sorted(kept_.size());
+  std::vector<std::size_t> next(first_.begin(), first_.end() - 1);
+  for (const Kept& term : kept_) sorted[next[static_cast<std::size_t>(term.at)]++] = term;
+  kept_ = std::move(sorted);
+}
+
+ElementAlarm ArgumentSums::alarm(std::int64_t at) {
+  const Element& of = elements_[static_cast<std::size_t>(at)];
+  const ElementBound proved = bound(at);
+  ElementAlarm alarm{proved.allowed, proved.allowed, false};
+  if (proved.excuse != Excuse::none || !kernel_.scores.nearest || !keeps_terms()) return alarm;
+  if (first_.empty()) sort_terms();
+  random_sum_.clear();
+  const double rounded = 1 + u_apart(of);
+  for (std::size_t e = first_[static_cast<std::size_t>(at)]; e < first_[static_cast<std::size_t>(at) + 1]; ++e) {
+    const Kept& term = kept_[e];
+    random_sum_.add(term.value, term.most * rounded, of.of_groups ? 0 : term.drop,
+                    of.of_groups ? 0 : term.root * rounded);
+  }
+  ElementSums sums = sum_of(of).of_kernel;
+  sums.error = random_sum_.error(sums.error, pw(kernel_.u_a, of.terms + 1), kernel_.u_a, probability_);
+  const double allowed = gradient_bound(kernel_, sums, scale_, phi(), /*grouped=*/false);
+  alarm.allowed = allowed <= proved.allowed ? allowed : proved.allowed;
+  alarm.covered = true;
+  return alarm;
 }
 
 double ArgumentSums::size(std::int64_t at) const {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/bound/backward_profile.h"
+#include "core/bound/error_alarm.h"
 #include "core/bound/error_bound.h"
+#include "core/bound/gradient_alarm.h"
 #include "core/bound/gradient_terms.h"
 #include "core/bound/loops/inner_loops.h"
 #include "core/value/dtype.h"
@@ -62,7 +64,13 @@ struct ArgumentTerm {
   double here = 0;   ///< of this evaluation
   double size = 0;   ///< |value|, from above
   double most = 0;   ///< the same of a kernel
+  // Of the alarm, as RandomSum has them.
+  double drop = 0, root = 0;
 };
+
+/// Of more terms than these the alarm of what is summed over rows, which has to know all of them at once, is not
+/// evaluated: it would take 64 bytes for each.
+constexpr std::int64_t most_alarmed_terms = std::int64_t{1} << 20;
 
 /// The gradient by an argument that rows of several heads and sequences may share, a mask or sinks: of each element a
 /// sum over all of them.
@@ -77,9 +85,15 @@ class ArgumentSums {
   void excuse(std::int64_t at, Excuse why) { elements_[static_cast<std::size_t>(at)].excuse = why; }
   /// That of any head: what is asked of it is the same of all.
   void take_profile(const BackwardProfile& kernel);
+  /// The alarm is asked for: terms are kept.
+  void raise_alarms(double probability) { probability_ = probability; }
+  /// What comes next is of other keys: products that were told apart among those before may be equal to these.
+  void begin_group() { ++group_; }
 
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(elements_.size()); }
   [[nodiscard]] ElementBound bound(std::int64_t at) const;
+  /// The probabilistic bound of the element, after all terms.
+  [[nodiscard]] ElementAlarm alarm(std::int64_t at);
   /// The sizes of its terms, summed up.
   [[nodiscard]] double size(std::int64_t at) const;
 
@@ -88,11 +102,31 @@ class ArgumentSums {
     ArgumentTerm sum{};
     double terms = 0;
     Excuse excuse = Excuse::padding;
+    std::int64_t group = 0;
+    bool of_groups = false;  ///< of several
   };
+  struct Kept {
+    std::int64_t at = 0;
+    double value = 0, most = 0, drop = 0, root = 0;
+  };
+  [[nodiscard]] bool keeps_terms() const { return probability_ > 0 && !too_many_; }
+  /// The unit that each term is rounded to where they are added up behind the kernel.
+  [[nodiscard]] double u_apart(const Element& of) const { return of.terms > 1 ? kernel_.u_o : 0; }
+  [[nodiscard]] SumHere sum_of(const Element& of) const;
+  /// What becomes of it after its sum.
+  [[nodiscard]] double phi() const;
+  void sort_terms();
+
   DType dtype_;
   double scale_;
   std::vector<Element> elements_;
   BackwardProfile kernel_{};
+  double probability_ = 0;
+  std::int64_t group_ = 0;
+  bool too_many_ = false;
+  std::vector<Kept> kept_;
+  std::vector<std::size_t> first_;  ///< of each element's among them, once they are sorted
+  RandomSum random_sum_;
 };
 
 /// Of those arguments that a problem has, where somebody asks for them.

@@ -18,9 +18,6 @@ namespace {
 constexpr double unit = 0x1p-53;
 /// One product in the loops' own layout costs so much less than one apart.
 constexpr std::int64_t times_cheaper = 3;
-/// Of more rows times keys the alarm of dk and dv, which has to know all of them at once, is not evaluated: it would
-/// take 64 bytes for each.
-constexpr std::int64_t most_alarmed_terms = std::int64_t{1} << 20;
 
 std::int64_t panels(std::int64_t keys) {
   return (keys + panel_width - 1) / panel_width;
@@ -56,6 +53,8 @@ std::vector<double> in_proportion(const double* row, std::int64_t n) {
 void GroupPass::run(const GradientTask& task, const Sequence& s, std::int64_t kv, SharedGradients& shared) {
   has_keys_ = true;
   start(task, s, kv);
+  for (auto* of : {&shared.mask, &shared.sink})
+    if (*of) (*of)->begin_group();
   const std::int64_t keys = head_.keys, dk = head_.dk, dv = head_.dv;
   of_k_.clear(keys, dk), of_v_.clear(keys, dv);
   parts_k_.assign(static_cast<std::size_t>(keys * dk), 0.0), parts_v_.assign(static_cast<std::size_t>(keys * dv), 0.0);
@@ -200,17 +199,18 @@ Excuse GroupPass::take_row(const GradientTask& task, const Sequence& s, std::int
   const bool sinks = shared.sink && row_.has_sink;
   if (keys_ == 0 && !sinks) return Excuse::none;
   const Excuse of_terms = take_terms(task, out, at);
+  const std::int64_t slot = h * head_.queries + i;
+  if (of_terms == Excuse::none && alarm_probability_ > 0) take_shares(slot, out);
   // A row that sees its sink alone has a part in that one's gradient and in nothing else, whatever becomes of it.
   if (sinks && of_terms == Excuse::none) add_to_sink(*shared.sink, h);
   if (sinks && of_terms != Excuse::none) shared.sink->excuse(first_head_ + h, of_terms);
   if (keys_ == 0) return Excuse::none;
   if (of_terms != Excuse::none) return of_terms;
   if (shared.mask) add_to_mask(*shared.mask, i);
-  const std::int64_t slot = h * head_.queries + i;
   row_constant_[static_cast<std::size_t>(slot)] = errors_.constant + errors_.of_inputs;
   add_to_query(slot);
   if (has_keys_) add_to_keys();
-  if (alarm_probability_ > 0) alarm_row(slot, out);
+  if (alarm_probability_ > 0) alarm_row(slot);
   return Excuse::none;
 }
 
@@ -595,13 +595,18 @@ void GroupPass::add_to_mask(ArgumentSums& mask, std::int64_t i) {
     }
   }
   const RowErrors &errors = capped ? uncapped_ : errors_, &here = capped ? uncapped_here_ : errors_here_;
+  // The shares are of scores behind a cap.
+  const bool shares = alarm_probability_ > 0 && !capped;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j), {.value = weight_[e] * (of_weight_[e] - delta_),
-                                                                         .error = errors.of_q[e],
-                                                                         .here = here.of_q[e],
-                                                                         .size = most_weight_[e] * apart_[e],
-                                                                         .most = errors.scores[e]});
+    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j),
+             {.value = weight_[e] * (of_weight_[e] - delta_),
+              .error = errors.of_q[e],
+              .here = here.of_q[e],
+              .size = most_weight_[e] * apart_[e],
+              .most = errors.scores[e],
+              .drop = shares ? shares_.of_q_drop[e] : 0,
+              .root = shares ? shares_.of_q_root[e] : 0});
   }
 }
 
@@ -618,12 +623,15 @@ void GroupPass::add_to_sink(ArgumentSums& sinks, std::int64_t h) {
   if (a.sink_terms) u_term = join(u_term, format_of(*a.sink_terms).unit);
   const double lost = (kernel_.lam_e + lam_term) * reach + 2 * kernel_.lam * kernel_.gain +
                       (a.sink_terms ? format_of(*a.sink_terms).min_subnormal * kernel_.gain : 0);
+  const bool shares = alarm_probability_ > 0 && shares_.delta_varies;
   sinks.add(first_head_ + h,
             {.value = -weight_[e] * delta_,
              .error = grown * delta + whole * errors_.delta + u_term * whole * reach + lost,
              .here = weight * (grown_[e] * delta + delta_here_ + 4 * unit * delta) + lost_weight * delta,
              .size = weight * delta,
-             .most = whole * (1 + u_term) * reach + lost});
+             .most = whole * (1 + u_term) * reach + lost,
+             .drop = shares ? whole * shares_.delta_drop : 0,
+             .root = shares ? whole * (1 + u_term) * (1 + 0x1p-20) * shares_.delta_root : 0});
 }
 
 void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
@@ -699,9 +707,8 @@ void GroupPass::count_equal_rows(const GradientTask& task, const Sequence& s) {
   load(task.c.q(), q[3], all_q_, same_q_), load(task.given.d_out, v[3], all_g_, same_g_);
 }
 
-/// What the alarm needs of row_: its dq, and what it adds to the sums of keys.
-void GroupPass::alarm_row(std::int64_t slot, const double* out) {
-  const std::int64_t dk = head_.dk;
+/// What the alarm needs of row_.
+void GroupPass::take_shares(std::int64_t slot, const double* out) {
   const auto at = static_cast<std::size_t>(slot);
   const std::int64_t* const place = row_.all_visible ? nullptr : row_.index.data();
   shares_.take(kernel_, {.keys = row_.keys,
@@ -719,6 +726,11 @@ void GroupPass::alarm_row(std::int64_t slot, const double* out) {
                          .v_stride = head_.stride,
                          .equal_q = same_q_[at] != 0,
                          .equal_g = same_g_[at] != 0});
+}
+
+/// That of its dq, and what it adds to the sums of keys.
+void GroupPass::alarm_row(std::int64_t slot) {
+  const std::int64_t dk = head_.dk;
   const double added = pw(kernel_.u_a, static_cast<double>(keys_) + 1), lifted = 1 + errors_.common;
   for (std::int64_t c = 0; c < dk; ++c) {
     random_sum_.clear();

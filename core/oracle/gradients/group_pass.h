@@ -119,7 +119,8 @@ class GroupPass {
   [[nodiscard]] double of_mean_key(std::int64_t c) const;
   void add_to_keys();
   void count_equal_rows(const GradientTask& task, const Sequence& s);
-  void alarm_row(std::int64_t slot, const double* out);
+  void take_shares(std::int64_t slot, const double* out);
+  void alarm_row(std::int64_t slot);
   void cover_shared(SharedGradients& shared, std::int64_t h) const;
   void excuse_shared(SharedGradients& shared, std::int64_t h, std::int64_t i, Excuse why) const;
   void add_to_mask(ArgumentSums& mask, std::int64_t i);

@@ -38,11 +38,13 @@ GroupPass& this_threads_pass() {
 
 /// Empty where nobody asks: `wanted(gradient)`.
 template <class Wanted>
-SharedGradients shared_of(const Problem& c, Wanted&& wanted) {
+SharedGradients shared_of(const Problem& c, const GradientOptions& options, Wanted&& wanted) {
   SharedGradients shared;
   const auto start = [&](Gradient of, double scale, std::optional<ArgumentSums>& sums) {
     const Tensor& argument = c[slot_of(of)];
-    if (has_argument_of(c, of) && wanted(of)) sums.emplace(argument.dtype(), argument.elements(), scale);
+    if (!has_argument_of(c, of) || !wanted(of)) return;
+    sums.emplace(argument.dtype(), argument.elements(), scale);
+    sums->raise_alarms(options.alarm_probability);
   };
   // A cap or a slope makes of every mask one that is added after the scale.
   const bool scaled =
@@ -53,7 +55,7 @@ SharedGradients shared_of(const Problem& c, Wanted&& wanted) {
 
 /// visit(gradient, sums) of each that there is.
 template <class Visit>
-void for_each_shared(const SharedGradients& shared, Visit&& visit) {
+void for_each_shared(SharedGradients& shared, Visit&& visit) {
   if (shared.mask) visit(Gradient::mask, *shared.mask);
   if (shared.sink) visit(Gradient::sink, *shared.sink);
 }
@@ -90,7 +92,8 @@ class GradientJudge {
         found_(found),
         tallies_{tally(Gradient::q), tally(Gradient::k), tally(Gradient::v), tally(Gradient::mask),
                  tally(Gradient::sink)},
-        shared_(shared_of(task.c, [&](Gradient of) { return found[static_cast<std::size_t>(of)].present(); })) {
+        shared_(shared_of(task.c, task.options,
+                          [&](Gradient of) { return found[static_cast<std::size_t>(of)].present(); })) {
     for (detail::CaseTally& tally : tallies_)
       if (task.options.alarm_probability > 0) tally.raise_alarms();
     for (std::size_t of = 0; task.options.measure_errors && of < meters_.size(); ++of)
@@ -113,13 +116,15 @@ class GradientJudge {
   /// After all groups.
   void judge_shared() {
     bits_ = 0;
-    for_each_shared(shared_, [&](Gradient of, const ArgumentSums& sums) {
-      for (std::int64_t at = 0; at < sums.count(); ++at)
-        judge_element(of, at, sums.size(at), sums.bound(at), no_alarm, [&](long bits) -> const Arb& {
+    for_each_shared(shared_, [&](Gradient of, ArgumentSums& sums) {
+      for (std::int64_t at = 0; at < sums.count(); ++at) {
+        const auto alarm = [&] { return sums.alarm(at); };
+        judge_element(of, at, sums.size(at), sums.bound(at), alarm, [&](long bits) -> const Arb& {
           if (bits != bits_) exact_shared_ = detail::exact_shared_gradients(task_, bits), bits_ = bits;
           const auto e = static_cast<std::size_t>(at);
           return of == Gradient::mask ? exact_shared_.mask[e] : exact_shared_.sink[e];
         });
+      }
     });
   }
   [[nodiscard]] std::array<Verdict, gradient_count> verdicts(const Portion& portion) {
@@ -160,8 +165,6 @@ class GradientJudge {
     for (std::optional<detail::ErrorMeter>& meter : meters_)
       if (meter) meter->note(pass.adds(), pass.hides());
   }
-
-  static ElementAlarm no_alarm() { return {}; }
 
   /// `size`: of its terms; `alarm_at()`: its probabilistic bound; `ball_at(bits)`: the exact element as a ball.
   template <class AlarmAt, class BallAt>
@@ -243,7 +246,7 @@ GradientBounds gradient_bounds(const Problem& c, const BackwardInputs& given, co
   for (const Gradient of : every_gradient)
     if (has_argument_of(c, of))
       all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), padding);
-  SharedGradients shared = shared_of(c, [](Gradient) { return true; });
+  SharedGradients shared = shared_of(c, {}, [](Gradient) { return true; });
   for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
     pass.run(task, s, kv, shared);
@@ -265,13 +268,17 @@ GradientAlarms gradient_alarms(const Problem& c, const BackwardInputs& given, co
   for (const Gradient of : every_gradient)
     if (has_argument_of(c, of))
       all[static_cast<std::size_t>(of)].assign(static_cast<std::size_t>(c[slot_of(of)].elements()), {});
-  SharedGradients none;
+  SharedGradients shared = shared_of(c, options, [](Gradient) { return true; });
   for_each_group(c, [&](const Sequence& s, std::int64_t kv) {
     GroupPass& pass = this_threads_pass();
-    pass.run(task, s, kv, none);
+    pass.run(task, s, kv, shared);
     for_each_element(c, s, pass, [&](Gradient of, std::int64_t at, std::int64_t row, std::int64_t h, std::int64_t e) {
       all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = pass.alarm(of, row, h, e);
     });
+  });
+  for_each_shared(shared, [&](Gradient of, ArgumentSums& sums) {
+    for (std::int64_t at = 0; at < sums.count(); ++at)
+      all[static_cast<std::size_t>(of)][static_cast<std::size_t>(at)] = sums.alarm(at);
   });
   return all;
 }

@@ -225,7 +225,40 @@ std::vector<Isolated> isolated() {
     all.of.c.scale = 0.25 / static_cast<double>(dk);
     return all;
   };
+  const auto with_sink = [](ByHand all) {
+    all.of.c[Slot::sink] = Tensor(DType::f32, {1});
+    return all;
+  };
+  const auto with_mask = [](ByHand all) {
+    all.of.c[Slot::mask] = Tensor(DType::f32, {1, 1, all.of.c.q().shape()[2], all.of.c.k().shape()[2]});
+    return all;
+  };
   return {
+      {"products g.v, dmask", Gradient::mask, "f32.backward",
+       [=](std::mt19937_64& random) {
+         ByHand all = two_keys(1, 1, 60'000, random);
+         for (std::int64_t c = 0; c < 60'000; ++c) all.of.c[Slot::v].set(c, -all.of.c.v()[c]);
+         return with_mask(std::move(all));
+       }},
+      {"sums over heads, dmask", Gradient::mask, "f32.backward",
+       [=](std::mt19937_64& random) {
+         // One key has all of its values, of one sign, and the other none.
+         std::uniform_real_distribution<double> one_to_two(1, 2);
+         constexpr std::int64_t heads = 30'000;
+         ByHand all;
+         all.of.c[Slot::q] = Tensor(DType::f32, {1, heads, 1, 1});
+         all.of.c[Slot::k] = Tensor(DType::f32, {1, 1, 2, 1});
+         all.of.c[Slot::v] = Tensor(DType::f32, {1, 1, 2, 1});
+         all.of.c[Slot::v].set(1, 1);
+         all.of.c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 2});
+         all.of.d_out = Tensor(DType::f32, {1, heads, 1, 1});
+         for (std::int64_t h = 0; h < heads; ++h) all.of.d_out.set(h, one_to_two(random));
+         return all;
+       }},
+      {"sums over rows, dsink", Gradient::sink, "f32.backward",
+       [=](std::mt19937_64& random) { return with_sink(two_keys(30'000, 1, 1, random)); }},
+      {"products g.o of D, dsink", Gradient::sink, "f32.backward",
+       [=](std::mt19937_64& random) { return with_sink(two_keys(1, 1, 60'000, random)); }},
       {"sums over rows, dv", Gradient::v, "f32.backward",
        [=](std::mt19937_64& random) { return two_keys(30'000, 1, 1, random); }},
       {"products g.v, dq", Gradient::q, "f32.backward",
@@ -293,7 +326,7 @@ TEST(GradientAlarms, AreNeverLargerThanTheProvedBound) {
       const Arithmetic& forward = kernel.forward.arithmetic;
       const GradientBounds proved = gradient_bounds(of.c, given, forward, kernel.backward);
       const GradientAlarms alarms = gradient_alarms(of.c, given, forward, kernel.backward, alarmed());
-      for (const Gradient gradient : gradients_by_inputs) {
+      for (const Gradient gradient : every_gradient) {
         const auto g = static_cast<std::size_t>(gradient);
         ASSERT_EQ(alarms[g].size(), proved[g].size());
         for (std::size_t e = 0; e < proved[g].size(); ++e) {
@@ -350,18 +383,82 @@ TEST(GradientAlarms, LeaveTheVerdictAsItIs) {
   EXPECT_TRUE(std::isinf(lost.alarm->worst));
 }
 
-TEST(GradientAlarms, SayNothingOfMasksAndOfMoreTermsThanTheyKeep) {
+TEST(GradientAlarms, SayNothingOfMoreTermsThanTheyKeep) {
   ByHand all = gaussian(1100, 1000, 2, 2, 6);
   const auto verdicts = all.judged();
   EXPECT_EQ(verdicts[0].alarm->elements, 2200);
   EXPECT_EQ(verdicts[1].alarm->elements, 0);
   EXPECT_EQ(verdicts[1].alarm->uncovered, 2000);
   EXPECT_EQ(verdicts[2].alarm->uncovered, 2000);
-  all = gaussian(3, 4, 2, 2, 6);
-  all.of.c[Slot::mask] = Tensor(DType::f32, {1, 1, 3, 4});
+  all.of.c[Slot::mask] = Tensor(DType::f32, {1, 1, 1100, 1000});
   const Alarm of_mask = all.alarm(Gradient::mask);
   EXPECT_EQ(of_mask.elements, 0);
-  EXPECT_EQ(of_mask.uncovered, 12);
+  EXPECT_EQ(of_mask.uncovered, 1'100'000);
+}
+
+/// The alarm of dsink over rows of q, each of which is the same times a number of its own. D is a sum over the weights of
+/// a key whose score errs by much and of one whose score does not.
+double alarm_of_sink(const std::function<double(std::int64_t)>& factor) {
+  constexpr std::int64_t rows = 256, dk = 100;
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> one_to_two(1, 2);
+  ByHand all = of_large_products(rows, dk, [&](auto) { return one_to_two(random); });
+  all.of.c[Slot::q] = filled(DType::f32, rows, dk, [&](std::int64_t i, auto) { return factor(i); });
+  for (std::int64_t c = 0; c < dk; ++c) all.of.c[Slot::k].set(dk + c, c == 0 ? 1.1 : 0);
+  for (std::int64_t j = 0; j < 2; ++j) all.of.c[Slot::v].set(j, j == 0 ? 1 : 0);
+  all.of.c[Slot::sink] = Tensor(DType::f32, {1});
+  all.of.d_out = filled(DType::f32, rows, 1, [&](auto, auto) { return one_to_two(random); });
+  all.kernel.backward.delta = DeltaFrom::weights;
+  BackwardInputs given;
+  static_cast<void>(all.gradients(given));
+  GradientOptions options = alarmed();
+  options.at = GradientsAt::answers;
+  return gradient_alarms(all.of.c, given, all.kernel.forward.arithmetic, all.kernel.backward,
+                         options)[static_cast<std::size_t>(Gradient::sink)]
+      .at(0)
+      .allowed;
+}
+
+TEST(GradientAlarms, CountTheWeightsThatEqualRowsShareInFull) {
+  const double equal = alarm_of_sink([](auto) { return 1; });
+  const double unlike = alarm_of_sink([](std::int64_t i) { return 1 + 0x1p-16 * static_cast<double>(i); });
+  std::printf("alarm of equal rows, by that of others: %.3g\n", equal / unlike);
+  EXPECT_GT(equal, 4 * unlike);
+}
+
+/// The alarm of an element of a mask that two heads share, which read so many heads of k and v: the same ones.
+double alarm_of_shared_mask(std::int64_t kv_heads) {
+  constexpr std::int64_t dv = 6000;
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  ByHand all;
+  const auto drawn = [&](std::int64_t heads, std::int64_t rows, std::int64_t width) {
+    Tensor t(DType::f32, {1, heads, rows, width});
+    for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, normal(random));
+    return t;
+  };
+  const auto repeated = [&](const Tensor& one) {
+    Tensor t(DType::f32, {1, kv_heads, one.shape()[2], one.shape()[3]});
+    for (std::int64_t e = 0; e < t.elements(); ++e) t.set(e, one[e % one.elements()]);
+    return t;
+  };
+  all.of.c[Slot::q] = drawn(2, 1, 2);
+  all.of.d_out = drawn(2, 1, dv);
+  all.of.c[Slot::k] = repeated(drawn(1, 2, 2));
+  all.of.c[Slot::v] = repeated(drawn(1, 2, dv));
+  all.of.c[Slot::mask] = Tensor(DType::f32, {1, 1, 1, 2});
+  BackwardInputs given;
+  static_cast<void>(all.gradients(given));
+  return gradient_alarms(all.of.c, given, all.kernel.forward.arithmetic, all.kernel.backward,
+                         alarmed())[static_cast<std::size_t>(Gradient::mask)]
+      .at(0)
+      .allowed;
+}
+
+TEST(GradientAlarms, CountInFullWhatHeadsOfOtherKeysMayShare) {
+  const double one = alarm_of_shared_mask(1), several = alarm_of_shared_mask(2);
+  std::printf("alarm of two heads of k, by that of one: %.3g\n", several / one);
+  EXPECT_GT(several, 4 * one);
 }
 
 // ---- What it is for ----
