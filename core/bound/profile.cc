@@ -198,6 +198,7 @@ void set_sums(const Declared& d, Profile& p) {
   p.depth_declared = a.summation_depth || a.blocked_sums;
   p.c_div = static_cast<double>(a.division_roundings);
   p.norm_first = a.normalise_first;
+  if (p.norm_first) p.lam_p += (1 + p.u_p) * p.lam_a;  // C46
   p.H_a = d.sums.largest;
   p.H_p = std::min(weights.largest, d.score.largest);
 }

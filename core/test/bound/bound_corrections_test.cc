@@ -668,6 +668,26 @@ TEST(BoundCorrections, C44_TheLogarithmOfASumBelowALaggingMaximum) {
   EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
 }
 
+TEST(BoundCorrections, C46_AWeightThatIsLostByItsDivision) {
+  // The exponential of the third key is 2^-150 and rounded up, and so is its quotient by 2, to 2^-149 again: four times
+  // what it is.
+  Arithmetic a = plain(DType::f32);
+  a.normalise_first = true;
+  const Numbers scores{0, -0x1p-22, -13627828 * 0x1p-17};
+  const Case c = row_of(DType::f32, {1}, {{scores[0]}, {scores[1]}, {scores[2]}}, {0, 0, 0x1p127});
+  const Soft f32(DType::f32, false, false);
+  double sum = 0;
+  Numbers weights;
+  for (const double score : scores) {
+    weights.push_back(f32.round(std::exp(score)));
+    sum = f32.add(sum, weights.back());
+  }
+  const double out = f32.mul(f32.div(weights[2], sum), 0x1p127);
+  EXPECT_EQ(out, 0x1p-22);
+  const Verdict verdict = judge_attention(c, Tensor(DType::f32, c.out_shape(), Numbers{out}), Tensor(), a);
+  EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+}
+
 TEST(BoundCorrections, C13_TheCertificateDoesNotShrinkWithADeclaredDepth) {
   // Equal terms round the same way again and again: a double sum of 4096 of them errs by more than 2^-28 of the bound
   // of a kernel that adds them up in a tree.
