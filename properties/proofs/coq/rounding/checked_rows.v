@@ -2,7 +2,7 @@
     class errs by more than was allowed. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation ZArith Bool.
 From Interval Require Import Interval.Interval.
-From Attest.Rounding Require Import basics scores merge bound documented intervals evaluation.
+From Attest.Rounding Require Import basics scores merge bound documented divided_first intervals evaluation.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -159,16 +159,20 @@ Definition top_of (keys : list key) : F := I.upper (scores_of keys).
 (** What the weights are relative to: as near the largest score as can be told. *)
 Definition reference_of (keys : list key) : F :=
   match map k_s keys with [] => I.upper I.zero | first :: others => I.upper (hull first others) end.
-Definition check : bool :=
+Definition sane_row : bool :=
   sane_claims && not_negative (r_tau x) &&
   match r_keys x with [] => false | _ => true end &&
-  forallb (fun v : visible => Nat.eqb (length (fst (fst v))) (length (r_q x))) (r_keys x) &&
-  (let keys := keys_of in
-   let top := exactly (top_of keys) in
-   I.upper_bounded (scores_of keys) &&
-   (let t := tolerance_of prec claims_of (a_rescalings c) (operations c x) (exactly (reference_of keys)) top keys
-      i_Uf i_lamf in
-    fst t && le prec (snd t) (exactly (r_allowed x)))).
+  forallb (fun v : visible => Nat.eqb (length (fst (fst v))) (length (r_q x))) (r_keys x).
+(** Was as much allowed as kernels of such claims may err by? d, Uf and lamf: how weights are divided before they meet
+    values, and what is done to a sum afterwards. *)
+Definition allows (of_sums : claims) (ops d : nat) (Uf lamf : I.type) : bool :=
+  let keys := keys_of in
+  let top := exactly (top_of keys) in
+  I.upper_bounded (scores_of keys) &&
+  (let t := tolerance_of prec of_sums (a_rescalings c) ops d (exactly (a_weight c)) (exactly (reference_of keys)) top
+     keys Uf lamf in
+   fst t && le prec (snd t) (exactly (r_allowed x))).
+Definition check : bool := sane_row && allows claims_of (operations c x) 0 i_Uf i_lamf.
 End Check.
 
 Section Proof.
@@ -302,13 +306,38 @@ Proof.
   replace ((1 + #(a_sum c)) ^ a_divisions c) with (1 + ((1 + #(a_sum c)) ^ a_divisions c - 1)) by ring.
   apply add_h; [apply one_h|]. apply power_less_one_h, exactly_h.
 Qed.
+(** How wrong a score is, but for what all scores share. *)
+Lemma score_within sh d j : In j J -> Rabs d <= th_tau c -> scored c x d j (sh j) ->
+  Rabs (sh j - (s_of x j + d * #(r_centre x))) <= a_of c x j.
+Proof.
+  intros Hj Hd (xh & th & k & ops & S1 & S2 & S3). destruct sane_are as [[] _].
+  assert (Dt := dot_error _ _ p_u0 p_lam0 _ _ _ _ S1). rewrite (products_length j Hj) in Dt.
+  assert (Sc := score_error #(r_tau x) d (th_tau c) #(a_scaled c) #(a_lam_scaled c) #(a_biased c) #(a_lam_biased c)
+    (dot_error_of c x j) (dot x j) xh (bias j) (t_of x j) (s_of x j) th (sh j) (not_negative_h _ Tau) p_scaled0
+    p_biased0 (dot_error_pos j) Hd Dt eq_refl eq_refl S2 S3).
+  unfold a_of. set (B := _ + #(a_lam_biased c)) in *.
+  replace (sh j - (s_of x j + d * #(r_centre x)))
+    with ((sh j - (s_of x j + d * t_of x j)) + d * (t_of x j - #(r_centre x))) by ring.
+  eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult d).
+  assert (Rabs d * Rabs (t_of x j - #(r_centre x)) <= th_tau c * Rabs (t_of x j - #(r_centre x)))
+    by (apply Rmult_le_compat_r; auto using Rabs_pos). lra.
+Qed.
 End Proof.
 
-(** No kernel of the class errs by more than was allowed of the row. *)
-Lemma checked_row prec c x oh : check prec c x = true -> answers c x oh ->
-  Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
+(** What [allows] says of the tolerance of any such arithmetic. *)
+Lemma allows_h prec c x B of_sums ops d Uf lamf iUf ilamf : sane_row prec c x = true ->
+  allows prec c x of_sums ops d iUf ilamf = true ->
+  sane B -> nearest B = true -> claims_h B of_sums -> encloses iUf Uf -> encloses ilamf lamf ->
+  sane_h c /\ sane (arith_of c) /\ J x <> [] /\
+  (forall sh t j, In j (J x) -> Rabs t <= th_tau c -> scored c x t j (sh j) ->
+    Rabs (sh j - (s_of x j + t * number (r_centre x))) <= a_of c x j) /\
+  exists Mp, (forall j, In j (J x) -> s_of x j + a_of c x j <= Mp) /\
+    0 < low_d _ (s_of x) B (a_of c x) (J x) Mp (a_rescalings c) ops /\
+    documented_of _ (s_of x) value B (a_of c x) (J x) Mp (a_rescalings c) ops d (number (a_weight c)) Uf lamf <=
+      number (r_allowed x).
 Proof.
-  unfold check. rewrite !andb_true_iff, !forallb_forall. intros ((((Hs & Ht) & Hk) & Hl) & Htop & Hb & Hle) Ha.
+  unfold sane_row, allows. rewrite !andb_true_iff, !forallb_forall. intros (((Hs & Ht) & Hk) & Hl) (Htop & Hb & Hle)
+    OB RN HC HU Hlam.
   set (top := top_of prec (keys_of prec c x)) in *. set (reference := reference_of (keys_of prec c x)) in *.
   assert (Nk : r_keys x <> []) by (destruct (r_keys x); congruence).
   assert (Ln : forall v, In v (r_keys x) -> length (fst (fst v)) = length (r_q x)).
@@ -325,31 +354,27 @@ Proof.
     - destruct H as (H1 & H2 & H3). repeat split; auto; [apply (a_pos prec); auto|].
       apply (Top x0); simpl; auto.
     - apply IHKH. intros. apply (Top k); simpl; auto. }
-  destruct (tolerance_enclosed prec _ (s_of x) value (a_of c x) (arith_of c) OK (J x) NJ (number top)
-    (number reference) (a_rescalings c) (operations c x) (claims_of prec c) (exactly reference)
-    (exactly top) (exactly_h _) (exactly_h _) (claims_of_h prec c) (keys_of prec c x) Key (Uf c) (lamf c)
-    (i_Uf prec c) (i_lamf prec c) (Uf_h prec c) (lamf_h prec c) Hb) as [Low Tol].
-  apply Rle_trans with (documented _ (s_of x) value (arith_of c) (a_of c x) (J x) (number top) (a_rescalings c)
-    (operations c x) (Uf c) (lamf c)); [|apply (le_h prec _ _ _ _ Hle Tol (exactly_h _))].
-  destruct Ha as (sh & d & tl & to_ & m & l & o & kl & rl & cl & ko & ro & co & quotient & Hd & Hsc & M & Hp & HL &
-    Hrl & Hcl & HO & Hro & Hco & (i & Ii & Hi) & Hq & Hoh).
-  assert (Pd := P). destruct Pd.
-  apply (documented_bound _ (s_of x) sh value (arith_of c) OK eq_refl (a_of c x) (J x) (number top) (a_rescalings c)
+  destruct (tolerance_enclosed prec _ (s_of x) value (a_of c x) B OB (J x) NJ (number top) (number reference)
+    (a_rescalings c) ops d (number (a_weight c)) of_sums (exactly reference) (exactly top) (exactly (a_weight c))
+    (exactly_h _) (exactly_h _) (exactly_h _) HC (keys_of prec c x) Key Uf lamf iUf ilamf HU Hlam Hb) as [Low Tol].
+  repeat (split; auto); [intros; apply (score_within prec); auto|].
+  exists (number top). split; [|split; auto; apply (le_h prec _ _ _ _ Hle Tol (exactly_h _))].
+  intros j Hj. clear - Key Hj. clearbody top. induction Key; simpl in *; [tauto|].
+  destruct Hj as [<-|Hj]; auto. apply H.
+Qed.
+
+(** No kernel of the class errs by more than was allowed of the row. *)
+Lemma checked_row prec c x oh : check prec c x = true -> answers c x oh ->
+  Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
+Proof.
+  unfold check. rewrite andb_true_iff. intros (Hr & Ha) (sh & d & tl & to_ & m & l & o & kl & rl & cl & ko & ro & co &
+    quotient & Hd & Hsc & M & Hp & HL & Hrl & Hcl & HO & Hro & Hco & (i & Ii & Hi) & Hq & Hoh).
+  assert (Hs : sane_claims prec c = true) by (unfold sane_row in Hr; rewrite !andb_true_iff in Hr; tauto).
+  destruct (allows_h prec c x (arith_of c) _ _ _ (Uf c) (lamf c) _ _ Hr Ha (proj2 (sane_are prec c Hs)) eq_refl
+    (claims_of_h prec c) (Uf_h prec c) (lamf_h prec c)) as ([] & OK & NJ & Sc & Mp & Top & Low & Le).
+  eapply Rle_trans; [|apply Le]. change (number (a_weight c)) with (up (arith_of c)). rewrite divided_last.
+  apply (documented_bound _ (s_of x) sh value (arith_of c) OK eq_refl (a_of c x) (J x) Mp (a_rescalings c)
     (operations c x) tl to_ m l o (d * number (r_centre x)) (Uf c) (lamf c) oh kl rl cl ko ro co); auto.
-  - intros j Hj. destruct (Hsc j Hj) as (xh & th & k & ops & S1 & S2 & S3).
-    assert (Dt := dot_error _ _ p_u0 p_lam0 _ _ _ _ S1). rewrite (products_length x Ln j Hj) in Dt.
-    assert (Sc := score_error (number (r_tau x)) d (th_tau c) (number (a_scaled c)) (number (a_lam_scaled c))
-      (number (a_biased c)) (number (a_lam_biased c)) (dot_error_of c x j) (dot x j) xh (bias j) (t_of x j)
-      (s_of x j) th (sh j) (not_negative_h _ Ht) p_scaled0 p_biased0 (dot_error_pos prec c x Hs j) Hd Dt eq_refl
-      eq_refl S2 S3).
-    unfold a_of. set (B := _ + number (a_lam_biased c)) in *.
-    replace (sh j - (s_of x j + d * number (r_centre x)))
-      with ((sh j - (s_of x j + d * t_of x j)) + d * (t_of x j - number (r_centre x))) by ring.
-    eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_mult d).
-    assert (Rabs d * Rabs (t_of x j - number (r_centre x)) <= th_tau c * Rabs (t_of x j - number (r_centre x)))
-      by (apply Rmult_le_compat_r; auto using Rabs_pos). lra.
-  - intros j Hj. clear - Key Hj. clearbody top. induction Key; simpl in *; [tauto|].
-    destruct Hj as [<-|Hj]; auto. apply H.
   - exists i. split; auto. simpl. lra.
   - unfold Uf. assert (E : 1 <= (1 + number (a_sum c)) ^ a_divisions c) by (apply pow_R1_Rle; lra).
     assert (1 <= (1 + number (a_sum c)) ^ a_divisions c * (1 + number (a_out c))) by (apply times_ge1; lra). lra.

@@ -1,7 +1,8 @@
-(** The tolerance of documented.v as a number: an evaluator in interval arithmetic, with its proof. *)
+(** The tolerance of divided_first.v, so of documented.v too, as a number: an evaluator in interval arithmetic, with its
+    proof. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation ZArith.
 From Interval Require Import Interval.Interval.
-From Attest.Rounding Require Import basics merge bound documented intervals.
+From Attest.Rounding Require Import basics merge bound documented divided_first intervals.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -65,11 +66,13 @@ Definition i_spread := below prec (total prec (fun x => s_ph x *' s_apart x) l) 
 Definition i_size := below prec (total prec (fun x => s_pp x *' s_size x) l) (largest s_size l).
 Definition i_pw k := power_less_one prec (i_u c) k.
 Variables spread size : I.type.
+Variable d : nat.              (* roundings of a division before the values; 0: there is none *)
+Variable of_weights : I.type.  (* of weights as they are stored *)
 Local Notation cN := (n + 1 + 2 * r)%nat.
 Local Notation cD := (n + 2 * r)%nat.
-Definition i_acc (pwN gc : I.type) :=
-  below prec (pwN *' size)
-    (gc *' ((one +' two *' count r) *' i_u c *' size +'
+Definition i_acc (gc : I.type) :=
+  below prec (i_pw (n + Nat.max 1 d + 2 * r) *' size)
+    (gc *' ((one +' count d +' two *' count r) *' i_u c *' size +'
             gc *' total prec (fun x => below prec (i_u c *' size) (s_pp x *' s_size x)) l)).
 Definition i_UD0 (gc : I.type) :=
   below prec (i_pw cD)
@@ -91,9 +94,8 @@ Definition i_lost (size_of : share -> I.type) (w0 lamp : I.type) (ops : nat) :=
 Definition i_wl := one +' i_upd c.
 Definition i_wo := (one +' i_up c) *' (one +' i_u c).
 Definition i_tolerance (ops : nat) (Uf lamf : I.type) : bool * I.type :=
-  let pwN := i_pw cN in let gc := one +' pwN in
-  let sums := i_acc pwN gc in
-  let Nd := i_up c *' size +' (one +' i_up c) *' sums in
+  let gc := one +' i_pw cN in
+  let Nd := of_weights *' size +' (one +' of_weights) *' i_acc gc in
   let LN := i_lost s_size i_wo (i_lamp c) ops in
   let LD := i_lost (fun _ => one) i_wl (i_lampd c) ops in
   let UD0 := i_UD0 gc in
@@ -104,11 +106,11 @@ Definition i_tolerance (ops : nat) (Uf lamf : I.type) : bool * I.type :=
 End Row.
 
 (** All of it, of the keys of a row. *)
-Definition tolerance_of prec c r ops m top keys Uf lamf :=
+Definition tolerance_of prec c r ops d of_weights m top keys Uf lamf :=
   let ws := map (weigh prec c r m top) keys in
   let exact := i_exact prec ws in
   let l := map (shared prec (i_least prec ws) exact) ws in
-  i_tolerance prec c r keys exact l (i_spread prec l) (i_size prec l) ops Uf lamf.
+  i_tolerance prec c r keys exact l (i_spread prec l) (i_size prec l) d of_weights ops Uf lamf.
 
 Section Proof.
 Variable prec : I.precision.
@@ -120,9 +122,11 @@ Hypothesis RN : nearest A = true.
 Variable J : list K.
 Hypothesis NJ : J <> [].
 Variables Mp m : R.
-Variables r ops : nat.
+Variables r ops d : nat.
+Variable of_w : R.
 Variable c : claims.
-Variables im top : I.type.
+Variables im top i_of_w : I.type.
+Hypothesis Hof_w : encloses i_of_w of_w.
 Hypothesis Hm : encloses im m.
 Hypothesis Htop : encloses top Mp.
 Record claims_h : Prop := {
@@ -271,18 +275,18 @@ Lemma pw_h k : encloses (i_pw prec c k) (pw A k).
 Proof. destruct C. apply power_less_one_h. auto. Qed.
 Lemma sum_pos f : (forall j, 0 <= f j) -> 0 <= Sum f J.
 Proof. intros. apply Sum_nonneg. auto. Qed.
-Lemma acc_h pwN gc : encloses pwN (pw A (cN K J r)) -> encloses gc (1 + documented.gc K A J r) ->
-  encloses (i_acc prec c r l (i_size prec l) pwN gc) (acc K s vv A a J Mp r).
+Lemma acc_h gc : encloses gc (1 + documented.gc K A J r) ->
+  encloses (i_acc prec c r keys l (i_size prec l) d gc) (acc_of K s A a J Mp r d vv si).
 Proof.
-  destruct C. intros H1 H2. assert (Sz := size_h). assert (P := size_pos). assert (U0 := s_u A OK).
+  destruct C. intros H2. assert (Sz := size_h). assert (P := size_pos). assert (U0 := s_u A OK).
   assert (G := pw_pos A OK (cN K J r)). fold (documented.gc K A J r) in G. assert (Ir := pos_INR r).
   assert (uS : 0 <= u A * si) by (apply Rmult_le_pos; auto).
   assert (M : forall j, 0 <= Rmin (u A * si) (pp K s A a J Mp r j * Rabs (vv j))).
   { intros. apply Rmin_glb; auto. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos]. }
-  assert (M2 := sum_pos _ M). apply below_h.
-  - apply Rmult_le_pos; auto.
+  assert (M2 := sum_pos _ M). assert (Id := pos_INR d). unfold i_acc, acc_of. rewrite length_h. apply below_h.
+  - apply Rmult_le_pos; auto. apply pw_pos; auto.
   - apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. apply Rmult_le_pos; lra.
-  - arith.
+  - apply mul_h; auto. apply pw_h.
   - apply mul_h; [auto|]. apply add_h; [arith|]. apply mul_h; [auto|].
     apply (total_h prec share_h); [apply shares_h|]. intros i x (Q1 & Q2 & Q3 & Q4 & _).
     apply below_h; arith. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos].
@@ -336,22 +340,23 @@ Proof.
         replace (/ 16) with (1 / 16) by field. apply div_h; [lra|arith|arith].
 Qed.
 Lemma tolerance_enclosed Uf lamf iUf ilamf : encloses iUf Uf -> encloses ilamf lamf ->
-  fst (tolerance_of prec c r ops im top keys iUf ilamf) = true ->
+  fst (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf) = true ->
   0 < low_d K s A a J Mp r ops /\
-  encloses (snd (tolerance_of prec c r ops im top keys iUf ilamf)) (documented K s vv A a J Mp r ops Uf lamf).
+  encloses (snd (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf))
+    (documented_of K s vv A a J Mp r ops d of_w Uf lamf).
 Proof.
   intros HU HL. unfold tolerance_of, i_tolerance. simpl fst. simpl snd. intros Pos. rewrite length_h in *.
   assert (Ez := exact_h). assert (Sp := spread_h). assert (Sz := size_h). assert (Cc := C). destruct Cc.
   assert (PN := pw_h (cN K J r)). set (iN := i_pw prec c (length J + 1 + 2 * r)) in *.
   assert (GC : encloses (add prec (one prec) iN) (1 + documented.gc K A J r)) by (apply add_h; [arith|apply PN]).
-  assert (Ac := acc_h _ _ PN GC). assert (U := UD0_h _ GC). assert (Ff := F_h).
+  assert (Ac := acc_h _ GC). assert (U := UD0_h _ GC). assert (Ff := F_h).
   assert (Wl : encloses (i_wl prec c) (w_l A)) by (unfold i_wl, w_l; arith).
   assert (Wo : encloses (i_wo prec c) (w_o A)) by (unfold i_wo, w_o; arith).
   assert (LO := lost_h vv (w_o A) (lamp A) s_size (i_wo prec c) (i_lamp c) ltac:(intros ? ? Q; apply Q) Wo h_lamp0
     (s_lamp A OK)).
   assert (LL := lost_h (bound.one K) (w_l A) (lampd A) (fun _ => one prec) (i_wl prec c) (i_lampd c)
     ltac:(intros; unfold bound.one; rewrite Rabs_R1; arith) Wl h_lampd0 (s_lampd A OK)).
-  set (isums := i_acc prec c r l (i_size prec l) iN (add prec (one prec) iN)) in *.
+  set (isums := i_acc prec c r keys l (i_size prec l) d (add prec (one prec) iN)) in *.
   set (iUD0 := i_UD0 prec c r keys l (add prec (one prec) iN)) in *.
   set (iLO := i_lost prec c r keys l s_size _ _ ops) in *.
   set (iLD := i_lost prec c r keys l (fun _ => one prec) _ _ ops) in *.
@@ -363,7 +368,7 @@ Proof.
   { unfold low_d. apply sub_h; auto. apply above_h; [arith|]. unfold cD. arith. }
   set (ilow := sub prec (above prec _ _) iLD) in *.
   assert (P := lt_h prec _ _ _ _ Pos zero_h Low). split; auto.
-  unfold documented, pre_d, Nd.
+  unfold documented_of, Nd_of.
   apply add_h; auto. apply add_h; [|arith]. apply mul_h; [arith|]. apply add_h; auto. apply div_h; [lra| |auto].
   arith.
 Qed.

@@ -1,28 +1,37 @@
-(** Rows that [check] of checked_rows.v judges with exact integers, and what its verdict says. *)
+(** Rows that [check] of checked_rows.v and its kin judge with exact integers, and what their verdicts say. *)
 From Coq Require Import Reals List ZArith.
 From Interval Require Import Float.Specific_ops Float.Specific_stdz Interval.Float_full.
-From Attest.Rounding Require Import bound checked_rows.
+From Attest.Rounding Require Import bound checked_rows checked_divided.
 Import ListNotations.
 
 Module Integers := SpecificFloat StdZRadix2.
 Module Ends := FloatIntervalFull Integers.
-Module Rows := CheckedRows Ends.
-Import Rows Rows.E.V.
+Module Divided := CheckedDivided Ends.
+Import Divided Divided.Rows Divided.Rows.E.V.
 Open Scope R_scope.
 
 (** No kernel of the class errs by more than was allowed of the row. *)
 Theorem checked_row precision c x oh : check precision c x = true -> answers c x oh ->
   Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
-Proof. apply Rows.checked_row. Qed.
+Proof. apply Divided.Rows.checked_row. Qed.
+(** Nor does one that may divide its weights before they meet the values. *)
+Theorem checked_divided_row precision c x oh : check_divided precision c x = true ->
+  answers c x oh \/ answers_divided c x oh ->
+  Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
+Proof. apply Divided.checked_divided_row. Qed.
 
 (** That it says so of a row at all: two keys, of which a running maximum meets one after the other, in binary32; an
     exponential right to two units, exponents and quotient rounded once. 2^-20 is allowed of a value of 1. *)
 Local Notation N m e := (Float m e : Integers.type).
 Local Open Scope Z_scope.
-Definition claims32 := Arithmetic (N 1 (-24)) (N 1 (-150)) 1 (N 0 0) (N 1 (-24)) (N 1 (-150)) (N 0 0) (N 0 0)
-  1 (N 1 (-150)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) 1 1 (N 0 0) (N 0 0).
+Definition claims32 rescalings := Arithmetic (N 1 (-24)) (N 1 (-150)) 1 (N 0 0) (N 1 (-24)) (N 1 (-150)) (N 0 0) (N 0 0)
+  1 (N 1 (-150)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) rescalings 1 (N 0 0)
+  (N 0 0).
 Definition two_keys allowed := Row (N 1 (-1)) [N 1 0; N 3 (-2)]
   [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] allowed (N 1 (-2)).
 Definition bits := Integers.PtoP 100.
-Lemma two_keys_checked : check bits claims32 (two_keys (N 1 (-20))) = true.
+Lemma two_keys_checked : check bits (claims32 1) (two_keys (N 1 (-20))) = true.
+Proof. vm_compute. reflexivity. Qed.
+(** The same of two passes. *)
+Lemma two_keys_divided : check_divided bits (claims32 0) (two_keys (N 1 (-20))) = true.
 Proof. vm_compute. reflexivity. Qed.

@@ -2,8 +2,8 @@
     rounding; by a division or by a product with a reciprocal. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation ZArith.
 From Flocq Require Import Core Relative.
-From Attest.Rounding Require Import basics merge bound documented kernels stored_weights sizes any_reference least_sum
-  ordinary_sizes fixed_shift.
+From Attest.Rounding Require Import basics merge bound documented divided_first kernels stored_weights sizes
+  any_reference least_sum ordinary_sizes fixed_shift.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -191,25 +191,7 @@ Section Numerator.
 Variable Mp : R.
 Local Notation size := (bound.size K s vv An ae J Mp 0).
 Local Notation pp := (bound.pp K s An ae J Mp 0).
-Definition acc_first := Rmin (pw An (n + c_div) * size)
-  ((1 + pw An (n + 1)) * ((1 + INR c_div) * uf * size +
-    (1 + pw An (n + 1)) * Sum (fun j => Rmin (uf * size) (pp j * Rabs (vv j))) J)).
-
-Lemma power_first : (1 + uf) ^ S c_div - 1 <= (1 + INR c_div) * uf * (1 + uf) ^ 2.
-Proof.
-  assert (U0 := uf_pos prec). assert (U1 := @uf_lt1 prec Hprec). set (x := uf) in *. clearbody x.
-  assert (X2 : 0 <= x * x) by (apply Rmult_le_pos; lra). assert (X3 : 0 <= x * (x * x)) by (apply Rmult_le_pos; lra).
-  assert (X4 : x * (x * (x * x)) <= 1 * (x * (x * x))) by (apply Rmult_le_compat_r; lra).
-  assert (X5 : x * (x * x) <= 1 * (x * x)) by (apply Rmult_le_compat_r; lra).
-  assert (Sq : x * (1 + x) ^ 2 = x + 2 * (x * x) + x * (x * x)) by (simpl; ring).
-  rewrite (Rmult_assoc (1 + INR c_div)), Sq.
-  destruct c_div as [|[|[|[|c]]]]; [| | | |lia].
-  - replace ((1 + x) ^ 1 - 1) with x by (simpl; ring). simpl. lra.
-  - replace ((1 + x) ^ 2 - 1) with (2 * x + x * x) by (simpl; ring). simpl. lra.
-  - replace ((1 + x) ^ 3 - 1) with (3 * x + 3 * (x * x) + x * (x * x)) by (simpl; ring). simpl. lra.
-  - replace ((1 + x) ^ 4 - 1) with (4 * x + 6 * (x * x) + 4 * (x * (x * x)) + x * (x * (x * x))) by (simpl; ring).
-    simpl. lra.
-Qed.
+Definition acc_first := divided_first.acc_first K s An ae J Mp c_div vv size.
 
 Lemma numerator_first ko co : (ko <= kk K J 0)%nat -> (co <= ops)%nat ->
   EN K s vv An ae J Mp ko co 0 (documented.big K s An ae J Mp 0 vv size) <= acc_first + LNd K s vv An ae J Mp 0 ops.
@@ -222,46 +204,9 @@ Proof.
   assert (PX := size_pos' K s vv An ae J Mp 0 NJ). assert (U0 := uf_pos prec). assert (U1 := @uf_lt1 prec Hprec).
   unfold EN, LNd. apply Rplus_le_compat;
     [|apply (lost_le_d K s An OK ae J Mp 0 ops vv (w_o An) (lam_o An) (lamp An) ko co NJ Wo Hlamn Lo Ko Co)].
-  unfold by_sum. change (nearest An) with true. unfold refined_error, P, acc_first, pw. change (u An) with uf.
-  assert (Ew : w_o An = (1 + uf) ^ S c_div) by (unfold w_o, un; simpl; ring).
-  assert (Nn : (1 <= n)%nat) by (destruct n eqn:En; [apply length_zero_iff_nil in En; congruence|lia]).
-  unfold kk in Ko. rewrite Ew, <- pow_add. simpl (INR 0).
-  assert (B1 : (1 + uf) ^ (S c_div + ko) <= (1 + uf) ^ (n + c_div)) by (apply Rle_pow; [lra|lia]).
-  replace (1 + ((1 + uf) ^ (n + 1) - 1)) with ((1 + uf) ^ (n + 1)) by ring.
-  apply Rle_min_compat; [apply Rmult_le_compat_r; lra|].
-  assert (Pt := partition K s An ae J Mp 0 vv size).
-  change (u An) with uf in Pt. rewrite <- Pt.
-  assert (Cp := count_pos K J (documented.big K s An ae J Mp 0 vv size)).
-  assert (Sp := small_pos' K s An ae J Mp 0 (documented.big K s An ae J Mp 0 vv size) vv NJ).
-  set (b := count K J (documented.big K s An ae J Mp 0 vv size)) in *.
-  set (sm := small K s An ae J Mp 0 (documented.big K s An ae J Mp 0 vv size) vv) in *. set (X := size) in *.
-  set (gg := (1 + uf) ^ (n + 1)). set (Q := (1 + uf) ^ (S c_div + ko)) in *.
-  assert (G2 : (1 + uf) ^ 2 <= gg) by (apply Rle_pow; [lra|lia]).
-  assert (uX : 0 <= uf * X) by (apply Rmult_le_pos; lra). assert (Ic := pos_INR c_div).
-  assert (G1 : 1 <= gg) by (apply pow_ge1; lra).
-  assert (T1 : ((1 + uf) ^ S c_div - 1) * X <= gg * ((1 + INR c_div) * uf * X)).
-  { assert (Pf := power_first).
-    assert (((1 + uf) ^ S c_div - 1) * X <= (1 + INR c_div) * uf * (1 + uf) ^ 2 * X) by (apply Rmult_le_compat_r; auto).
-    assert (C0 : 0 <= (1 + INR c_div) * (uf * X)) by (apply Rmult_le_pos; lra).
-    assert ((1 + uf) ^ 2 * ((1 + INR c_div) * (uf * X)) <= gg * ((1 + INR c_div) * (uf * X)))
-        by (apply Rmult_le_compat_r; auto).
-    lra. }
-  assert (Gg : gg * gg = (1 + uf) ^ (n + 1 + (n + 1))) by (unfold gg; rewrite <- pow_add; auto).
-  assert (Mb : Rmax 0 (b - 1) <= b) by (apply Rmax_lub; lra). assert (Mb0 := Rmax_l 0 (b - 1)).
-  assert (T2 : uf * Q * (Rmax 0 (b - 1) + 0) * X <= gg * gg * (b * (uf * X))).
-  { assert (Qg : Q <= gg * gg) by (rewrite Gg; apply Rle_pow; [lra|lia]). rewrite Rplus_0_r.
-    replace (uf * Q * Rmax 0 (b - 1) * X) with (Q * (Rmax 0 (b - 1) * (uf * X))) by ring.
-    assert (Q0 : 0 <= Q) by (apply pow_le; lra).
-    apply Rmult_le_compat; auto; [apply Rmult_le_pos; auto|apply Rmult_le_compat_r; auto]. }
-  assert (T3 : (2 * Q - (1 + uf) ^ S c_div) * sm <= gg * gg * sm).
-  { apply Rmult_le_compat_r; auto. rewrite Gg. apply Rle_trans with ((1 + uf) ^ (S c_div + (ko + ko))).
-    - unfold Q. rewrite !pow_add. set (w := (1 + uf) ^ S c_div). set (y := (1 + uf) ^ ko).
-      assert (W0 : 0 <= w) by (apply pow_le; lra).
-      assert (0 <= (y - 1) * (y - 1)) by (replace ((y - 1) * (y - 1)) with (Rsqr (y - 1)) by (unfold Rsqr; ring);
-        apply Rle_0_sqr).
-      assert (w * (2 * y - 1) <= w * (y * y)) by (apply Rmult_le_compat_l; lra). lra.
-    - apply Rle_pow; [lra|lia]. }
-  lra.
+  assert (Ew : w_o An = (1 + 0) * (1 + uf) ^ S c_div) by (unfold w_o, un; simpl; ring). rewrite Ew.
+  assert (Q := by_sum_first K s An OK eq_refl ae J NJ Mp c_div Hc_div 0 ko vv size PX (Rle_refl 0)
+    ltac:(unfold kk in Ko; lia)). unfold acc_first. change (u An) with uf in Q. lra.
 Qed.
 End Numerator.
 
@@ -275,7 +220,9 @@ Proof.
   assert (L1 := l_ge1). assert (Pl : 0 < l) by lra. set (q := m + ln l). set (Mp := Rmax q m - Cs).
   destruct (little_lost Mp) as (Lj0 & Lo & Low).
   assert (E1 := exponent_any_top K s An ae 0 0 Mp eq_refl).
-  unfold Sp, acc_first, low_d, LNd, LDd, lost_d, loss_d, UDd, UD0, spread, bound.size, ph, bound.pp, Zm. rewrite E1.
+  unfold Sp, acc_first, divided_first.acc_first, low_d, LNd, LDd, lost_d, loss_d, UDd, UD0, spread, bound.size, ph,
+    bound.pp, Zm.
+  rewrite E1.
   set (sh2 := moved emin prec K sh m).
   assert (Near : forall j, In j J -> Rabs (sh2 j - (s j + Cs)) <= ae j).
   { intros j Ij. apply moved_near; auto using max_near. apply tmax_inF. auto. }
@@ -327,7 +274,9 @@ Proof.
   - lra.
   - unfold near. replace (normalised_first tl to_ / 1) with (normalised_first tl to_) by field.
     rewrite Rminus_eq_0, Rabs_R0. assert (0 <= Rabs (normalised_first tl to_)) by apply Rabs_pos. lra.
-  - unfold acc_first, low_d, LNd, LDd, lost_d, loss_d, UDd, UD0, spread, bound.size, ph, bound.pp, Zm. lra.
+  - unfold acc_first, divided_first.acc_first, low_d, LNd, LDd, lost_d, loss_d, UDd, UD0, spread, bound.size, ph,
+      bound.pp, Zm.
+    lra.
 Qed.
 End NormaliseFirst.
 
@@ -371,6 +320,122 @@ Proof.
   unfold Rmin. destruct (Rle_dec _ _); lra.
 Qed.
 End Ways.
+(** Such programs are of the class of divided_first.v, with weights that are stored as norm says. *)
+Section OfTheClass.
+Variables emin prec : Z.
+Context {Hprec : Prec_gt_0 prec}.
+Local Notation rnd := (rnd emin prec).
+Local Notation inF := (inF emin prec).
+Variable K : Type.
+Variables sh vv : K -> R.
+Hypothesis sh_inF : forall j, inF (sh j).
+Variable fexp : R -> R.
+Variables epsE lamE : R.
+Hypothesis exp_good : forall x, x <= 0 -> 0 <= fexp x /\ rounded epsE lamE (exp x) (fexp x).
+Hypothesis exp_inF : forall x, inF (fexp x).
+Variable norm : R -> R -> R.
+Variables up0 lamp0 : R.
+Variable d : nat.
+Definition A_stored := {| u := uf prec; lam := eta emin; thE := uf prec; xl := 0; xr := 0; T := 0; gap := 0;
+  eps := epsE; lame := lamE; up := up0; lamp := lamp0; upd := 0; lampd := 0; nearest := true |}.
+
+Lemma tree_added (leaf : K -> R -> Prop) (y : tree K -> R) t :
+  (forall j, leaf j (y (Leaf K j))) -> (forall t, inF (y t)) ->
+  (forall a b, y (Node K a b) = rnd (y a + y b)) -> added K A_stored leaf (leaves K t) (y t).
+Proof.
+  intros Hl Hf Hn. induction t as [j|a IHa b IHb]; simpl leaves; [constructor; auto|].
+  apply (added_two K A_stored leaf _ _ (y a) (y b)); auto. rewrite Hn.
+  exact (rnd_adds emin prec epsE lamE (y a) (y b) (Hf a) (Hf b)).
+Qed.
+Lemma normalised_first_divides tl to_ : Permutation (leaves K tl) (leaves K to_) ->
+  (let l := suml emin prec K sh fexp (tmax K sh tl) tl in
+    forall p, 0 <= p -> divided_weight A_stored d p l (norm p l)) ->
+  divides_first K sh vv A_stored d (leaves K to_) (normalised_first emin prec K sh vv fexp norm tl to_).
+Proof.
+  intros Hp norm_divides. unfold normalised_first. set (m := tmax K sh tl) in *.
+  set (l := suml emin prec K sh fexp m tl) in *.
+  assert (Neg : forall j, In j (leaves K to_) -> sh j - m <= 0).
+  { intros j Ij. apply (Permutation_in _ (Permutation_sym Hp)) in Ij. assert (Q := tmax_ge K sh tl j Ij).
+    unfold m. lra. }
+  assert (Re : forall j, In j (leaves K to_) -> rnd (sh j - m) <= 0).
+  { intros j Ij. rewrite <- (rnd_0 emin prec). apply rnd_mono; auto. }
+  assert (Fm : inF m) by (apply tmax_inF; auto).
+  exists m, (fun j => rnd (sh j - m)), (wt emin prec K sh fexp m), (fun j => norm (wt emin prec K sh fexp m j) l), l,
+    (leaves K tl), (leaves K to_).
+  split; [|split; [|split; [auto|split; [|split; [|split; [auto|]]]]]].
+  - destruct (tmax_in K sh tl) as (i & Ii & Ei). exists i. split; [apply (Permutation_in _ Hp); auto|].
+    fold m in Ei. simpl. lra.
+  - intros j Ij. simpl. split; [auto|]. split; [|apply exp_good; auto].
+    assert (Q := rnd_minus emin prec (sh j) m (sh_inF j) Fm). lra.
+  - apply (tree_added _ (suml emin prec K sh fexp m)); auto; [|intros; apply suml_inF; auto].
+    intros j. simpl. unfold rounded. rewrite Rminus_eq_0, Rabs_R0.
+    assert (Q := Rabs_pos (wt emin prec K sh fexp m j)). rewrite Rmin_left by auto. lra.
+  - intros j Ij. apply norm_divides. apply exp_good. auto.
+  - apply (tree_added _ (sump emin prec K sh vv fexp norm m l)); auto.
+    + intros j. simpl. apply rnd_near. auto.
+    + intros t. apply sump_inF; auto.
+Qed.
+End OfTheClass.
+
+(** By a division, stored as it is or in a narrower format; by a product with a reciprocal. *)
+Section Stored.
+Variables emin prec emin2 prec2 : Z.
+Context {Hprec : Prec_gt_0 prec} {Hprec2 : Prec_gt_0 prec2}.
+Lemma rnd_vanishes x : Rabs x < eta emin2 -> rnd emin2 prec2 x = 0.
+Proof.
+  intros H. assert (C := rnd_candidate emin2 prec2 x 0 (generic_format_0 _ _)). rewrite Rminus_0_l, Rabs_Ropp in C.
+  assert (B : Rabs (rnd emin2 prec2 x) < bpow radix2 emin2).
+  { replace (rnd emin2 prec2 x) with ((rnd emin2 prec2 x - x) + x) by ring. unfold eta in H.
+    eapply Rle_lt_trans; [apply Rabs_triang|]. lra. }
+  destruct (Req_dec (rnd emin2 prec2 x) 0) as [E|N]; auto. exfalso.
+  assert (G := generic_format_ge_bpow radix2 (fexpn emin2 prec2) emin2 ltac:(intros; apply Z.le_max_r)
+    (Rabs (rnd emin2 prec2 x)) (Rabs_pos_lt _ N)).
+  assert (Q : bpow radix2 emin2 <= Rabs (rnd emin2 prec2 x)); [|lra].
+  apply G. apply generic_format_abs. apply rnd_inF. auto.
+Qed.
+Lemma divided_and_kept epsE lamE p l :
+  divided_weight (A_stored emin prec epsE lamE 0 0) 1 p l (rnd emin prec (p / l)).
+Proof.
+  exists (p / l), (rnd emin prec (p / l)). simpl. split; [|split; [apply rnd_rounded; auto|split]].
+  - unfold near. rewrite Rminus_eq_0, Rabs_R0. lra.
+  - unfold rounded. rewrite Rminus_eq_0, Rabs_R0. assert (Q := Rabs_pos (rnd emin prec (p / l))).
+    rewrite Rmin_left by auto. lra.
+  - intros H. assert (Q := Rabs_pos (rnd emin prec (p / l))). lra.
+Qed.
+Lemma divided_and_stored epsE lamE p l :
+  divided_weight (A_stored emin prec epsE lamE (uf prec2) (eta emin2)) 1 p l
+    (rnd emin2 prec2 (rnd emin prec (p / l))).
+Proof.
+  exists (p / l), (rnd emin prec (p / l)). simpl. split; [|split; [apply rnd_rounded; auto|split]].
+  - unfold near. rewrite Rminus_eq_0, Rabs_R0. lra.
+  - apply rnd_rounded. auto.
+  - apply rnd_vanishes.
+Qed.
+Lemma multiplied_and_kept epsE lamE p l : 1 <= l -> l * bpow radix2 (emin + prec - 1) <= 1 ->
+  divided_weight (A_stored emin prec epsE lamE 0 0) 2 p l (rnd emin prec (p * rnd emin prec (1 / l))).
+Proof.
+  intros Hl Hn. set (y := rnd emin prec (p * rnd emin prec (1 / l))).
+  exists (p * rnd emin prec (1 / l)), y. simpl. split; [|split; [apply rnd_rounded; auto|split]].
+  - assert (I0 : 0 < / l) by (apply Rinv_0_lt_compat; lra).
+    assert (N : Rabs (rnd emin prec (1 / l) - 1 / l) <= uf prec * Rabs (1 / l)).
+    { apply (relative_error_N_FLT radix2 emin prec Hprec (fun n => negb (Z.even n))).
+      rewrite Rabs_pos_eq by (unfold Rdiv; lra). apply Rmult_le_reg_r with l; [lra|]. unfold Rdiv.
+      rewrite Rmult_1_l, Rinv_l by lra. lra. }
+    unfold near. replace (p * rnd emin prec (1 / l) - p / l) with (p * (rnd emin prec (1 / l) - 1 / l))
+      by (unfold Rdiv; ring).
+    assert (Q := Rmult_le_compat_l (Rabs p) _ _ (Rabs_pos p) N). rewrite Rabs_mult.
+    replace (p / l) with (p * (1 / l)) by (unfold Rdiv; ring). rewrite Rabs_mult. lra.
+  - unfold rounded. rewrite Rminus_eq_0, Rabs_R0. rewrite Rmin_left by apply Rabs_pos. lra.
+  - intros H. assert (Q := Rabs_pos y). lra.
+Qed.
+End Stored.
+(** bfloat16 is narrow beside binary32. *)
+Lemma bfloat16_is_narrow :
+  eta (-149) * (2 + 2 * uf 8) <= uf 8 * eta (-133).
+Proof.
+  unfold eta, uf. simpl Z.add. change (bpow radix2 (-149)) with (/ IZR (2 ^ 149)).
+  change (bpow radix2 (-133)) with (/ IZR (2 ^ 133)). change (bpow radix2 (-7)) with (/ IZR (2 ^ 7)). lra.
+Qed.
 Lemma reciprocal_binary32 n w l : (n <= 2 ^ 20)%nat -> 0 <= w -> 1 <= l <= 2 * INR n ->
   rounded (un 24 2) (kernels.eta (-149)) (w / l) (kernels.rnd (-149) 24 (w * kernels.rnd (-149) 24 (1 / l))).
 Proof.

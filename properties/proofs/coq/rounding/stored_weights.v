@@ -8,20 +8,19 @@ Section StoredWeights.
 Variable A : arith.
 Hypothesis OK : sane A.
 
-(** A weight p stored as w in a narrow format, then multiplied by its value: what [sums_key] asks of the numerator. *)
-Lemma stored_weight p w v y : 0 <= p -> rounded (up A) (lamp A) p w -> near (u A) (lam A) (w * v) y ->
+(** A weight p that is w once it meets its value: what [sums_key] asks of the numerator. *)
+Lemma rounded_weight p w v y : 0 <= p -> Rabs (w - p) <= up A * p + Rmin (lamp A) ((1 + up A) * p) ->
+  near (u A) (lam A) (w * v) y ->
   Rabs (y - p * v) <= ((w_o A - 1) * p + Rmin ((1 + u A) * lamp A) (w_o A * p)) * Rabs v + lam A.
 Proof.
-  destruct OK. intros Pp Hw Hy. assert (Aw := near_abs _ _ _ _ (rounded_near _ _ _ _ Hw)).
-  unfold rounded in Hw. unfold near in Hy. rewrite Rabs_mult in Hy. rewrite (Rabs_pos_eq p) in * by auto.
-  assert (M1 := Rmin_l (lamp A) p). assert (M2 := Rmin_r (lamp A) p). set (m := Rmin (lamp A) p) in *.
+  destruct OK. intros Pp Hw Hy. unfold near in Hy. rewrite Rabs_mult in Hy.
+  assert (M1 := Rmin_l (lamp A) ((1 + up A) * p)). assert (M2 := Rmin_r (lamp A) ((1 + up A) * p)).
+  set (m := Rmin (lamp A) ((1 + up A) * p)) in *.
   assert (Aw2 : Rabs w <= (1 + up A) * p + m).
   { replace w with ((w - p) + p) by lra. eapply Rle_trans; [apply Rabs_triang|]. rewrite (Rabs_pos_eq p) by auto. lra. }
-  assert (Pu : 0 <= up A * p) by (apply Rmult_le_pos; auto).
   assert (Low : (1 + u A) * m <= Rmin ((1 + u A) * lamp A) (w_o A * p)).
   { apply Rmin_glb; [apply Rmult_le_compat_l; lra|]. unfold w_o.
-    assert ((1 + u A) * m <= (1 + u A) * p) by (apply Rmult_le_compat_l; lra).
-    assert (0 <= u A * (up A * p)) by (apply Rmult_le_pos; auto). lra. }
+    assert ((1 + u A) * m <= (1 + u A) * ((1 + up A) * p)) by (apply Rmult_le_compat_l; lra). lra. }
   replace (y - p * v) with ((y - w * v) + (w - p) * v) by ring. eapply Rle_trans; [apply Rabs_triang|].
   rewrite (Rabs_mult (w - p)).
   assert (u A * Rabs w + Rabs (w - p) <= (w_o A - 1) * p + Rmin ((1 + u A) * lamp A) (w_o A * p)).
@@ -30,6 +29,15 @@ Proof.
     ((w_o A - 1) * p + Rmin ((1 + u A) * lamp A) (w_o A * p)) * Rabs v)
     by (apply Rmult_le_compat_r; auto using Rabs_pos).
   lra.
+Qed.
+
+(** Stored in a narrow format, by rounding or flushing. *)
+Lemma stored_weight p w v y : 0 <= p -> rounded (up A) (lamp A) p w -> near (u A) (lam A) (w * v) y ->
+  Rabs (y - p * v) <= ((w_o A - 1) * p + Rmin ((1 + u A) * lamp A) (w_o A * p)) * Rabs v + lam A.
+Proof.
+  destruct OK. intros Pp Hw. apply rounded_weight; auto. unfold rounded in Hw. rewrite (Rabs_pos_eq p) in Hw by auto.
+  assert (0 <= up A * p) by (apply Rmult_le_pos; auto).
+  assert (Rmin (lamp A) p <= Rmin (lamp A) ((1 + up A) * p)) by (apply Rle_min_compat; lra). lra.
 Qed.
 
 (** Fused: the product enters the sum unrounded. *)

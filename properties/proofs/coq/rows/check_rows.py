@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Asks Coq whether bounds that were allowed are as large as the tolerance that is proved: draws rows (write_rows.cc),
-and evaluates the tolerance of each by rounding/checked_rows.v, in doubles first, whose axioms floats.v lists, and
-where those are not precise enough in integers of as many bits as --bits says. Each answer is a lemma that Coq's kernel
-checks; a row that none of them decides fails.
+and evaluates the tolerance of each by the check of rounding/checked_rows.v, or of its kin, that is written with it, in
+doubles first, whose axioms floats.v lists, and where those are not precise enough in integers of as many bits as --bits
+says. Each answer is a lemma that Coq's kernel checks; a row that none of them decides fails.
 
     check_rows.py --compiled BUILD/CoqRounding --write BUILD/write_rows --rows 200 builtin:flash/f32 ...
 """
@@ -16,28 +16,28 @@ import tempfile
 
 DOUBLES = """From Coq Require Import List Floats ZArith.
 From Interval Require Import Float.Primitive_ops Interval.Float_full.
-From Attest.Rounding Require Import checked_rows.
+From Attest.Rounding Require Import checked_rows checked_divided.
 Module Ends := FloatIntervalFull PrimitiveFloat.
-Module Rows := CheckedRows Ends.
-Import ListNotations Rows.
+Module Divided := CheckedDivided Ends.
+Import ListNotations Divided Divided.Rows.
 Definition precision := PrimitiveFloat.PtoP 53%positive.
 Open Scope float_scope.
 """
 INTEGERS = """From Coq Require Import List ZArith.
 From Bignums Require Import BigZ.
 From Interval Require Import Float.Specific_ops Float.Specific_bigint Interval.Float_full.
-From Attest.Rounding Require Import checked_rows.
+From Attest.Rounding Require Import checked_rows checked_divided.
 Module Floats := SpecificFloat BigIntRadix2.
 Module Ends := FloatIntervalFull Floats.
-Module Rows := CheckedRows Ends.
-Import ListNotations Rows.
+Module Divided := CheckedDivided Ends.
+Import ListNotations Divided Divided.Rows.
 Definition precision := Floats.PtoP {bits}%positive.
 Local Notation N m e := (Specific_ops.Float (m)%bigZ (e)%bigZ : Floats.type).
 Local Open Scope Z_scope.
 """
 VERDICTS = """
-Definition verdicts := Eval vm_compute in map (fun r => check precision (fst r) (snd r)) rows.
-Lemma verdicts_are : map (fun r => check precision (fst r) (snd r)) rows = verdicts.
+Definition verdicts := Eval vm_compute in map (fun judged => judged precision) rows.
+Lemma verdicts_are : map (fun judged => judged precision) rows = verdicts.
 Proof. vm_cast_no_check (eq_refl verdicts). Qed.
 Print verdicts.
 """
@@ -63,7 +63,7 @@ def undecided(options, name, header, rows):
     """The rows of which Coq does not say that what was allowed is as large as what is proved."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / f"{name}.v"
-        file.write_text(header + "Definition rows : list (arithmetic * row) := [\n " + ";\n ".join(rows) + "]." + VERDICTS)
+        file.write_text(header + "Definition rows := [\n " + ";\n ".join(rows) + "]." + VERDICTS)
         done = subprocess.run([options.coqc, "-q", "-Q", options.compiled, "Attest.Rounding", file], capture_output=True,
                               text=True, check=False)
     if done.returncode != 0:

@@ -1,7 +1,7 @@
-// Writes rows of problems, what was allowed of one element of each, and what the kernel claims, as Coq reads them
-// (rounding/checked_rows.v): write_rows KERNEL DTYPE ROWS SEED [SHARE], of what was allowed the share, or all. The
-// claims are written from what the manifest declares, not from what core/bound makes of it: whether that is right is
-// what the rows are for.
+// Writes rows of problems, what was allowed of one element of each, what the kernel claims, and which check is to judge
+// them, as Coq reads them (rounding/checked_rows.v, checked_divided.v): write_rows KERNEL DTYPE ROWS SEED [SHARE], of
+// what was allowed the share, or all. The claims are written from what the manifest declares, not from what core/bound
+// makes of it: whether that is right is what the rows are for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,12 +30,21 @@ std::string number(double value) {
   return value < 0 ? fmt::format("(-{:a})", -value) : fmt::format("{:a}", value);
 }
 
-/// What checked_rows.v has no words for.
+/// Is nothing that a division loses by underflow seen of weights that are stored afterwards (checked_divided.v)?
+bool divides_unseen(const Arithmetic& a) {
+  const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate), &weights = format_of(a.weights);
+  if (weights.unit <= score.unit && weights.min_subnormal <= score.min_subnormal) return true;
+  return 2 * (1 + weights.unit) * sums.min_subnormal <= weights.unit * weights.min_subnormal;
+}
+
+/// What checked_rows.v and checked_divided.v have no words for.
 std::optional<std::string> missing(const Arithmetic& a) {
   const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate);
   if (a.base2 || a.folded_exp2) return "exponents to base 2";
   if (a.split_merge) return "parts merged through their log-sum-exps";
-  if (a.normalise_first) return "weights that are divided first";
+  if (a.normalise_first && a.block > 0) return "weights that are divided first beside rescalings";
+  if (a.normalise_first && (a.division_roundings < 1 || a.division_roundings > 3)) return "such a division";
+  if (a.normalise_first && !divides_unseen(a)) return "weights that are divided first in such a format";
   if (a.stored_raw || a.stored_scaled || a.stored_biased || a.prescaled_q || a.mask_format || a.bias_in_sum)
     return "scores made otherwise";
   if (a.summation_depth || a.blocked_sums) return "a declared depth of sums";
@@ -126,7 +135,8 @@ std::optional<std::string> row_text(const Case& c, const Place& at, const Arithm
   }
   std::string of_q;
   for (const double x : q) of_q += (of_q.empty() ? "" : ";") + number(x);
-  return fmt::format("({},\n  Row {} [{}]\n  [{}]\n  {} {})", claims(arithmetic, keys, c.scale, biased),
+  return fmt::format("(fun p => {} p {}\n  (Row {} [{}]\n  [{}]\n  {} {}))",
+                     arithmetic.normalise_first ? "check_divided" : "check", claims(arithmetic, keys, c.scale, biased),
                      number(c.scale), of_q, listed, number(allowed), number(mean / total));
 }
 
@@ -146,7 +156,7 @@ int write(const std::string& kernel, DType dtype, std::int64_t rows, std::uint64
     if (entry.id == "builtin:" + kernel) arithmetic = entry.make()->manifest().arithmetic.usual_for(dtype);
   if (!arithmetic) throw UsageError("no built-in kernel " + kernel);
   if (const auto what = missing(*arithmetic)) throw UsageError(kernel + ": " + *what + " is not in checked_rows.v");
-  std::cout << "Definition rows : list (arithmetic * row) := [";
+  std::cout << "Definition rows := [";
   std::int64_t written = 0;
   for (std::uint64_t k = 0; written < rows; ++k) {
     Draw draw(dtype, seed * 1'000'003 + k);
