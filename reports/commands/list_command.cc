@@ -37,12 +37,12 @@ std::vector<KernelLine> kernel_lines() {
 }
 
 /// A kernel of the program's own in a dtype, and what its arithmetic does that the proof of the tolerance by machine
-/// does not speak of.
+/// does not speak of, or speaks of in another form (machine_checked.h).
 struct ToleranceLine {
   std::string id;
   DType dtype;
   std::string text;
-  std::vector<std::string> beyond;
+  std::vector<std::string> beyond, in_another_form;
 };
 
 std::vector<ToleranceLine> tolerance_lines() {
@@ -52,8 +52,10 @@ std::vector<ToleranceLine> tolerance_lines() {
       if (entry.digits > 0) continue;  // a wider scalar has a tolerance of its own (error-bounds.md, 1.8)
       const auto kernel = entry.make();
       for (const auto& [dtype, arithmetic] : kernel->manifest().arithmetic.usual) {
-        const std::vector<std::string_view> beyond = beyond_the_proof(arithmetic);
-        lines.push_back({entry.id, dtype, proof_text(arithmetic), {beyond.begin(), beyond.end()}});
+        const std::vector<std::string_view> beyond = beyond_the_proof(arithmetic),
+                                            other = proved_in_another_form(arithmetic);
+        lines.push_back(
+            {entry.id, dtype, proof_text(arithmetic), {beyond.begin(), beyond.end()}, {other.begin(), other.end()}});
       }
     }
   return lines;
@@ -131,10 +133,13 @@ std::string as_json(const Listed& listed) {
     json.key("tolerances").begin_array();
     for (const ToleranceLine& line : tolerance_lines()) {
       json.begin_object().member("id", line.id).member("dtype", name_of(line.dtype));
-      json.member("machine_checked", line.beyond.empty());
-      json.key("beyond").begin_array();
-      for (const std::string& what : line.beyond) json.value(what);
-      json.end_array().end_object();
+      json.member("machine_checked", line.beyond.empty() && line.in_another_form.empty());
+      for (const auto& [key, all] : {std::pair("beyond", &line.beyond), {"in_another_form", &line.in_another_form}}) {
+        json.key(key).begin_array();
+        for (const std::string& what : *all) json.value(what);
+        json.end_array();
+      }
+      json.end_object();
     }
     json.end_array();
   }

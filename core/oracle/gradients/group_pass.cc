@@ -599,14 +599,13 @@ void GroupPass::add_to_mask(ArgumentSums& mask, std::int64_t i) {
   const bool shares = alarm_probability_ > 0 && !capped;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j),
-             {.value = weight_[e] * (of_weight_[e] - delta_),
-              .error = errors.of_q[e],
-              .here = here.of_q[e],
-              .size = most_weight_[e] * apart_[e],
-              .most = errors.scores[e],
-              .drop = shares ? shares_.of_q_drop[e] : 0,
-              .root = shares ? shares_.of_q_root[e] : 0});
+    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j), {.value = weight_[e] * (of_weight_[e] - delta_),
+                                                                         .error = errors.of_q[e],
+                                                                         .here = here.of_q[e],
+                                                                         .size = most_weight_[e] * apart_[e],
+                                                                         .most = errors.scores[e],
+                                                                         .drop = shares ? shares_.of_q_drop[e] : 0,
+                                                                         .root = shares ? shares_.of_q_root[e] : 0});
   }
 }
 

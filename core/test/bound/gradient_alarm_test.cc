@@ -396,8 +396,8 @@ TEST(GradientAlarms, SayNothingOfMoreTermsThanTheyKeep) {
   EXPECT_EQ(of_mask.uncovered, 1'100'000);
 }
 
-/// The alarm of dsink over rows of q, each of which is the same times a number of its own. D is a sum over the weights of
-/// a key whose score errs by much and of one whose score does not.
+/// The alarm of dsink over rows of q, each of which is the same times a number of its own. D is a sum over the weights
+/// of a key whose score errs by much and of one whose score does not.
 double alarm_of_sink(const std::function<double(std::int64_t)>& factor) {
   constexpr std::int64_t rows = 256, dk = 100;
   std::mt19937_64 random(7);

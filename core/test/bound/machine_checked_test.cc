@@ -10,6 +10,11 @@ namespace {
 TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   Arithmetic a = fleet::plain(DType::f32);
   EXPECT_EQ(proof_text(a), "proved by machine");
+  a.normalise_first = true;
+  EXPECT_EQ(proof_text(a), "proved by machine, in another form than it is computed in: weights divided first");
+  a.exp_ulp = 0;
+  EXPECT_EQ(proof_text(a), "proved on paper; by machine but for an exponential whose error is not stated");
+  a = fleet::plain(DType::f32);
   a.block = 16;
   a.max = MaxPolicy::lazy;
   a.lazy_nats = 4;
@@ -23,6 +28,7 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.weights = DType::f16; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.exp_ulp = 0; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.folded_exp2 = true; }), 1);
@@ -32,9 +38,22 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true, b.max = MaxPolicy::none; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.stored_biased = DType::bf16; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.accumulate = b.weights = DType::bf16; }), 1);
+  const auto otherwise = [](auto change) {
+    Arithmetic changed = fleet::plain(DType::f32);
+    change(changed);
+    return proved_in_another_form(changed).size();
+  };
+  EXPECT_EQ(otherwise([](Arithmetic&) {}), 0);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.base2 = true; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.max = MaxPolicy::none; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.summation_depth = 4; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.prescaled_q = DType::f32; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.rounding = Rounding::toward_zero; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.max = MaxPolicy::lazy, b.weights = DType::bf16, b.block = 8; }), 0);
   // What is in one format in its theorem, and in several here.
   EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 1);
-  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.weights = DType::f16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.flushes_subnormals = true; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none, b.rounding = Rounding::toward_zero; }), 1);
   EXPECT_GE(beyond_the_proof(universal_arithmetic(DType::f32, DType::f32)).size(), 4);
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/bound/error_bound.h"
+#include "core/bound/machine_checked.h"
 #include "core/kernel/kernel_under_test.h"
 #include "core/problem/score.h"
 #include "core/problem/sight.h"
@@ -30,13 +31,6 @@ std::string number(double value) {
   return value < 0 ? fmt::format("(-{:a})", -value) : fmt::format("{:a}", value);
 }
 
-/// Is nothing that a division loses by underflow seen of weights that are stored afterwards (checked_divided.v)?
-bool divides_unseen(const Arithmetic& a) {
-  const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate), &weights = format_of(a.weights);
-  if (weights.unit <= score.unit && weights.min_subnormal <= score.min_subnormal) return true;
-  return 2 * (1 + weights.unit) * sums.min_subnormal <= weights.unit * weights.min_subnormal;
-}
-
 /// What checked_rows.v and checked_divided.v have no words for.
 std::optional<std::string> missing(const Arithmetic& a) {
   const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate);
@@ -44,7 +38,7 @@ std::optional<std::string> missing(const Arithmetic& a) {
   if (a.split_merge) return "parts merged through their log-sum-exps";
   if (a.normalise_first && a.block > 0) return "weights that are divided first beside rescalings";
   if (a.normalise_first && (a.division_roundings < 1 || a.division_roundings > 3)) return "such a division";
-  if (a.normalise_first && !divides_unseen(a)) return "weights that are divided first in such a format";
+  if (a.normalise_first && !division_is_unseen(a)) return "weights that are divided first in such a format";
   if (a.stored_raw || a.stored_scaled || a.stored_biased || a.prescaled_q || a.mask_format || a.bias_in_sum)
     return "scores made otherwise";
   if (a.summation_depth || a.blocked_sums) return "a declared depth of sums";
