@@ -17,9 +17,10 @@ std::vector<std::string_view> beyond_the_proof(const Arithmetic& a) {
   std::vector<std::string_view> out;
   const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate), &weights = format_of(a.weights);
   const bool base2 = a.base2 || a.folded_exp2, no_maximum = a.max == MaxPolicy::none || a.max == MaxPolicy::unstated;
+  const bool inexact = a.rounding != Rounding::nearest || a.flushes_subnormals;
   // Programs whose theorems are of one format, to nearest.
   const bool other_formats = weights.unit > score.unit || weights.min_subnormal > score.min_subnormal ||
-                             a.accumulate != a.score_sums || a.rounding != Rounding::nearest || a.flushes_subnormals;
+                             a.accumulate != a.score_sums || inexact;
   const auto add = [&](bool does, std::string_view what) {
     if (does) out.push_back(what);
   };
@@ -28,10 +29,9 @@ std::vector<std::string_view> beyond_the_proof(const Arithmetic& a) {
   add(sums.unit > score.unit || sums.min_subnormal > score.min_subnormal, "sums in a coarser format than the scores");
   add(a.folded_exp2, "a folded scale beside a bias");
   add(a.split_merge && base2, "parts merged through log-sum-exps in base 2");
-  add(a.split_merge && other_formats, "parts merged through log-sum-exps in several formats");
+  add(a.split_merge && inexact, "parts merged through log-sum-exps, truncated or flushed");
   add(a.normalise_first && (base2 || a.block > 0), "weights divided first in base 2 or beside rescalings");
-  add(a.normalise_first && (a.rounding != Rounding::nearest || a.flushes_subnormals),
-      "weights divided first, truncated or flushed");
+  add(a.normalise_first && inexact, "weights divided first, truncated or flushed");
   add(a.normalise_first && !division_is_unseen(a), "weights divided first and stored in a format as wide as the sums'");
   add(no_maximum && (base2 || a.block > 0), "no maximum in base 2 or beside rescalings");
   add(no_maximum && other_formats, "no maximum in several formats");

@@ -27,6 +27,7 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   };
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true; }), 0);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.weights = DType::f16; }), 0);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none; }), 0);
@@ -52,7 +53,8 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.rounding = Rounding::toward_zero; }), 1);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.max = MaxPolicy::lazy, b.weights = DType::bf16, b.block = 8; }), 0);
   // What is in one format in its theorem, and in several here.
-  EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none, b.weights = DType::bf16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) { b.split_merge = true, b.rounding = Rounding::toward_zero; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.normalise_first = true, b.flushes_subnormals = true; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.max = MaxPolicy::none, b.rounding = Rounding::toward_zero; }), 1);
   EXPECT_GE(beyond_the_proof(universal_arithmetic(DType::f32, DType::f32)).size(), 4);

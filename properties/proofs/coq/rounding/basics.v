@@ -86,6 +86,29 @@ Proof.
   assert (u2 * Rabs y <= u2 * ((1 + u1) * Rabs x + l1)) by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 
+(** [rounded_times u lam k x y]: y is x after k roundings. *)
+Inductive rounded_times (u lam : R) : nat -> R -> R -> Prop :=
+| rounded_not x : rounded_times u lam 0 x x
+| rounded_once k x y z : rounded_times u lam k x y -> near u lam y z -> rounded_times u lam (S k) x z.
+Lemma rounded_times_first u lam k x z : rounded_times u lam (S k) x z ->
+  exists y, near u lam x y /\ rounded_times u lam k y z.
+Proof.
+  revert z. induction k as [|k IH]; intros z H; inversion H as [|k' x' y z' H1 H2]; subst.
+  - inversion H1; subst. exists z. split; auto. constructor.
+  - destruct (IH _ H1) as (w & W1 & W2). exists w. split; auto. apply (rounded_once _ _ _ _ _ _ W2 H2).
+Qed.
+Lemma rounded_times_near u lam k x y : 0 <= u -> 0 <= lam -> rounded_times u lam k x y ->
+  near ((1 + u) ^ k - 1) (INR k * lam * (1 + u) ^ k) x y.
+Proof.
+  intros Hu Hl. induction 1 as [x|k x y z H1 IH H2].
+  - unfold near. simpl. rewrite Rminus_eq_0, Rabs_R0. lra.
+  - assert (Q := near_trans _ _ _ _ _ _ _ Hu IH H2). eapply near_weaken; [apply Q| |].
+    + simpl. right. ring.
+    + rewrite S_INR. simpl pow. assert (G : 1 <= (1 + u) ^ k) by (apply pow_R1_Rle; lra).
+      assert (1 <= (1 + u) * (1 + u) ^ k) by (apply times_ge1; lra).
+      assert (lam <= ((1 + u) * (1 + u) ^ k) * lam) by (apply le_times; auto). lra.
+Qed.
+
 (** ** The exponential. *)
 Lemma exp_ge_1 x : 1 + x <= exp x.
 Proof. destruct (Req_dec x 0) as [->|N]; [rewrite exp_0; lra|]. left. apply exp_ineq1; auto. Qed.

@@ -6,28 +6,17 @@ From Attest.Rounding Require Import basics scores merge bound documented divided
 Import ListNotations.
 Open Scope R_scope.
 
-(** [rounded_times u lam k x y]: y is x after k roundings. *)
-Inductive rounded_times (u lam : R) : nat -> R -> R -> Prop :=
-| rounded_not x : rounded_times u lam 0 x x
-| rounded_once k x y z : rounded_times u lam k x y -> near u lam y z -> rounded_times u lam (S k) x z.
-Lemma rounded_times_near u lam k x y : 0 <= u -> 0 <= lam -> rounded_times u lam k x y ->
-  near ((1 + u) ^ k - 1) (INR k * lam * (1 + u) ^ k) x y.
-Proof.
-  intros Hu Hl. induction 1 as [x|k x y z H1 IH H2].
-  - unfold near. simpl. rewrite Rminus_eq_0, Rabs_R0. lra.
-  - assert (Q := near_trans _ _ _ _ _ _ _ Hu IH H2). eapply near_weaken; [apply Q| |].
-    + simpl. right. ring.
-    + rewrite S_INR. simpl pow. assert (G : 1 <= (1 + u) ^ k) by (apply pow_R1_Rle; lra).
-      assert (1 <= (1 + u) * (1 + u) ^ k) by (apply times_ge1; lra).
-      assert (lam <= ((1 + u) * (1 + u) ^ k) * lam) by (apply le_times; auto). lra.
-Qed.
-
 Lemma Forall2_combine {S T} (P : S -> T -> Prop) l m b : Forall2 P l m ->
   Forall2 (fun i (j : nat * T) => P i (snd j)) l (combine (seq b (length m)) m).
 Proof. intros H. revert b. induction H; simpl; constructor; auto. Qed.
 Lemma Forall2_map_same {S T} (P : S -> T -> Prop) (f : T -> S) m : (forall x, In x m -> P (f x) x) ->
   Forall2 P (map f m) m.
 Proof. induction m; simpl; intros H; constructor; auto. Qed.
+
+Lemma Forall2_impl {S T} (P P' : S -> T -> Prop) l m : Forall2 P l m -> (forall i x, P i x -> P' i x) -> Forall2 P' l m.
+Proof. intros H F. induction H; constructor; auto. Qed.
+Lemma Forall2_right {S T} (P : S -> T -> Prop) l m x : Forall2 P l m -> In x m -> exists i, P i x.
+Proof. intros H. induction H; simpl; [tauto|]. intros [<-|I]; eauto. Qed.
 
 Module CheckedRows (I : IntervalOps).
 Module E := Evaluation I.
@@ -322,6 +311,38 @@ Proof.
   assert (Rabs d * Rabs (t_of x j - #(r_centre x)) <= th_tau c * Rabs (t_of x j - #(r_centre x)))
     by (apply Rmult_le_compat_r; auto using Rabs_pos). lra.
 Qed.
+(** What the evaluator says of a row's keys, and what the class of scores. *)
+Lemma scores_at_most k t e : I.upper_bounded (scores_of prec (keys_of prec c x)) = true -> In k (keys_of prec c x) ->
+  encloses (k_s k) t -> encloses (k_a k) e -> t + e <= number (top_of prec (keys_of prec c x)).
+Proof.
+  intros B Hi Ht He. apply (upper_h _ _ B). unfold scores_of.
+  assert (I1 : In (add prec (k_s k) (k_a k)) (map (fun k => add prec (k_s k) (k_a k)) (keys_of prec c x)))
+    by (apply (in_map (fun k => add prec (k_s k) (k_a k))); auto).
+  destruct (map _ _) as [|first others]; [contradiction|]. apply (hull_h others first _ _ I1). apply add_h; auto.
+Qed.
+Lemma keys_within : I.upper_bounded (scores_of prec (keys_of prec c x)) = true ->
+  Forall2 (fun k j => encloses (k_s k) (s_of x j) /\ encloses (k_a k) (a_of c x j) /\ encloses (k_v k) (value j) /\
+    0 <= a_of c x j /\ s_of x j + a_of c x j <= number (top_of prec (keys_of prec c x))) (keys_of prec c x) J.
+Proof.
+  intros B. assert (Top := fun k t e => scores_at_most k t e B). assert (KH := keys_of_h).
+  revert Top. generalize (number (top_of prec (keys_of prec c x))). intros top Top. clear B.
+  induction KH; constructor.
+  - destruct H as (H1 & H2 & H3). repeat split; auto; [apply a_pos|]. apply (Top x0); simpl; auto.
+  - apply IHKH. intros k t e Hk. apply Top. simpl. auto.
+Qed.
+Lemma Uf_pos : 0 <= Uf c.
+Proof.
+  destruct sane_are as [[] _]. unfold Uf.
+  assert (E : 1 <= (1 + #(a_sum c)) ^ a_divisions c) by (apply pow_R1_Rle; lra).
+  assert (1 <= (1 + #(a_sum c)) ^ a_divisions c * (1 + #(a_out c))) by (apply times_ge1; lra). lra.
+Qed.
+Lemma finish_near mean quotient oh : rounded_times #(a_sum c) #(a_lam_sum c) (a_divisions c) mean quotient ->
+  near #(a_out c) #(a_lam_out c) quotient oh -> near (Uf c) (lamf c) mean oh.
+Proof.
+  intros Hq Hoh. destruct sane_are as [[] _].
+  assert (Q := near_trans _ _ _ _ _ _ _ p_out0 (rounded_times_near _ _ _ _ _ p_sum0 p_lam_sum0 Hq) Hoh).
+  eapply near_weaken; [apply Q| |]; unfold Uf, lamf; right; ring.
+Qed.
 End Proof.
 
 (** What [allows] says of the tolerance of any such arithmetic. *)
@@ -338,29 +359,22 @@ Lemma allows_h prec c x B of_sums ops d Uf lamf iUf ilamf : sane_row prec c x = 
 Proof.
   unfold sane_row, allows. rewrite !andb_true_iff, !forallb_forall. intros (((Hs & Ht) & Hk) & Hl) (Htop & Hb & Hle)
     OB RN HC HU Hlam.
-  set (top := top_of prec (keys_of prec c x)) in *. set (reference := reference_of (keys_of prec c x)) in *.
   assert (Nk : r_keys x <> []) by (destruct (r_keys x); congruence).
   assert (Ln : forall v, In v (r_keys x) -> length (fst (fst v)) = length (r_q x)).
   { intros v Hv. apply Nat.eqb_eq, (Hl v Hv). }
-  destruct (sane_are prec c Hs) as [P OK]. assert (NJ := J_some x Nk Ln). assert (KH := keys_of_h prec c x).
-  assert (Top : forall k t, In k (keys_of prec c x) -> encloses (k_s k) t -> forall e, encloses (k_a k) e ->
-    t + e <= number top).
-  { intros k t Hi Ht1 e He. apply (upper_h _ _ Htop). unfold scores_of.
-    assert (I1 : In (add prec (k_s k) (k_a k)) (map (fun k => add prec (k_s k) (k_a k)) (keys_of prec c x)))
-      by (apply (in_map (fun k => add prec (k_s k) (k_a k))); auto).
-    destruct (map _ _) as [|first others]; [contradiction|]. apply (hull_h others first _ _ I1). apply add_h; auto. }
-  assert (Key : Forall2 (key_h _ (s_of x) value (a_of c x) (number top)) (keys_of prec c x) (J x)).
-  { clear - KH Top Hs Ht. clearbody top. induction KH; constructor.
-    - destruct H as (H1 & H2 & H3). repeat split; auto; [apply (a_pos prec); auto|].
-      apply (Top x0); simpl; auto.
-    - apply IHKH. intros. apply (Top k); simpl; auto. }
+  destruct (sane_are prec c Hs) as [P OK]. assert (NJ := J_some x Nk Ln).
+  assert (KH := keys_within prec c x Hs Ht Htop).
+  set (top := top_of prec (keys_of prec c x)) in *. set (reference := reference_of (keys_of prec c x)) in *.
+  clearbody top.
+  assert (Key : Forall2 (key_h _ (s_of x) value (a_of c x) B (number top)) (keys_of prec c x) (J x)).
+  { assert (G0 := s_gap B OB). apply (Forall2_impl _ _ _ _ KH). intros k j (H1 & H2 & H3 & H4 & H5).
+    repeat split; auto. lra. }
   destruct (tolerance_enclosed prec _ (s_of x) value (a_of c x) B OB (J x) NJ (number top) (number reference)
     (a_rescalings c) ops d (number (a_weight c)) of_sums (exactly reference) (exactly top) (exactly (a_weight c))
     (exactly_h _) (exactly_h _) (exactly_h _) HC (keys_of prec c x) Key Uf lamf iUf ilamf HU Hlam Hb) as [Low Tol].
   repeat (split; auto); [intros; apply (score_within prec); auto|].
   exists (number top). split; [|split; auto; apply (le_h prec _ _ _ _ Hle Tol (exactly_h _))].
-  intros j Hj. clear - Key Hj. clearbody top. induction Key; simpl in *; [tauto|].
-  destruct Hj as [<-|Hj]; auto. apply H.
+  intros j Hj. destruct (Forall2_right _ _ _ j KH Hj) as (k & _ & _ & _ & _ & H). auto.
 Qed.
 
 (** No kernel of the class errs by more than was allowed of the row. *)

@@ -2,7 +2,7 @@
     proof. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation ZArith.
 From Interval Require Import Interval.Interval.
-From Attest.Rounding Require Import basics merge bound documented divided_first intervals.
+From Attest.Rounding Require Import basics merge bound documented divided_first any_reference intervals.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -23,6 +23,10 @@ Record key := Key { k_s : I.type; k_a : I.type; k_v : I.type }.
 Record weighed := Weighed { w_w : I.type; w_most : I.type; w_least : I.type; w_more : I.type; w_v : I.type }.
 (** What it is of the weights' sum, and the size of its value. *)
 Record share := Share { s_ph : I.type; s_pp : I.type; s_size : I.type; s_apart : I.type }.
+
+(** What the tolerance is made of. *)
+Record evaluated := Evaluated { v_exact : I.type; v_spread : I.type; v_numerator : I.type; v_off : I.type;
+  v_least : I.type }.
 
 Section Row.
 Variable prec : I.precision.
@@ -93,7 +97,16 @@ Definition i_lost (size_of : share -> I.type) (w0 lamp : I.type) (ops : nat) :=
   i_grown w0 *' (two *' (total prec (fun x => size_of x *' i_loss lamp by_exp twice x) l +' count ops *' i_lam c)).
 Definition i_wl := one +' i_upd c.
 Definition i_wo := (one +' i_up c) *' (one +' i_u c).
-Definition i_tolerance (ops : nat) (Uf lamf : I.type) : bool * I.type :=
+(** What a sum of n weights may lose at the most, and what no sum of weights is larger than but for that. *)
+Definition i_most_lost (ops : nat) :=
+  let once := i_wl *' i_lame c in
+  let by_exp := once +' below prec (i_lampd c) once +' count r *' (i_lame c *' (i_wl *' i_gain)) in
+  let twice := count r *' (i_lame c *' (one +' of_Z prec 16 *' (one +' count r)) *' (i_lampd c +' by_exp)) in
+  (one +' i_pw (n - 1 + r)) *' power prec i_g r *' (count n *' (i_lampd c +' by_exp +' twice) +' count ops *' i_lam c).
+Definition i_grown_sum := i_wl *' (one +' i_pw (n - 1 + r)).
+Definition i_gain_of_all := expo prec ((one +' i_thE c) *' i_T c +' i_X).
+(** What the sums err by and what the sum of weights does, beside the least that it may be. *)
+Definition i_sums (ops : nat) : evaluated :=
   let gc := one +' i_pw cN in
   let Nd := of_weights *' size +' (one +' of_weights) *' i_acc gc in
   let LN := i_lost s_size i_wo (i_lamp c) ops in
@@ -101,16 +114,22 @@ Definition i_tolerance (ops : nat) (Uf lamf : I.type) : bool * I.type :=
   let UD0 := i_UD0 gc in
   let UD := UD0 +' i_upd c +' UD0 *' i_upd c in
   let low := above prec (one -' UD) ((one -' i_upd c) *' power prec (one -' i_u c) cD) -' LD in
-  let pre := spread +' (Nd +' LN +' (I.abs exact +' spread) *' (UD +' LD)) /' low in
-  (lt prec I.zero low, (one +' Uf) *' pre +' Uf *' I.abs exact +' lamf).
+  Evaluated exact spread (Nd +' LN) (UD +' LD) low.
+(** The tolerance where the sum of weights is off by so much and at least so large. *)
+Definition finished (e : evaluated) (off least Uf lamf : I.type) : bool * I.type :=
+  let size := I.abs (v_exact e) in
+  let pre := v_spread e +' (v_numerator e +' (size +' v_spread e) *' off) /' least in
+  (lt prec I.zero least, (one +' Uf) *' pre +' Uf *' size +' lamf).
 End Row.
 
 (** All of it, of the keys of a row. *)
-Definition tolerance_of prec c r ops d of_weights m top keys Uf lamf :=
+Definition evaluate prec c r ops d of_weights m top keys :=
   let ws := map (weigh prec c r m top) keys in
   let exact := i_exact prec ws in
   let l := map (shared prec (i_least prec ws) exact) ws in
-  i_tolerance prec c r keys exact l (i_spread prec l) (i_size prec l) d of_weights ops Uf lamf.
+  i_sums prec c r keys exact l (i_spread prec l) (i_size prec l) d of_weights ops.
+Definition tolerance_of prec c r ops d of_weights m top keys Uf lamf :=
+  let e := evaluate prec c r ops d of_weights m top keys in finished prec e (v_off e) (v_least e) Uf lamf.
 
 Section Proof.
 Variable prec : I.precision.
@@ -137,7 +156,7 @@ Record claims_h : Prop := {
   h_lampd : encloses (i_lampd c) (lampd A) }.
 Hypothesis C : claims_h.
 Definition key_h (k : key) (j : K) := encloses (k_s k) (s j) /\ encloses (k_a k) (a j) /\ encloses (k_v k) (vv j) /\
-  0 <= a j /\ s j + a j <= Mp.
+  0 <= a j /\ s j - a j <= Mp + gap A.
 Variable keys : list key.
 Hypothesis H : Forall2 key_h keys J.
 
@@ -339,13 +358,39 @@ Proof.
       * apply add_h; [|apply below_h; auto]. apply mul_h; auto. apply add_h; [arith|].
         replace (/ 16) with (1 / 16) by field. apply div_h; [lra|arith|arith].
 Qed.
-Lemma tolerance_enclosed Uf lamf iUf ilamf : encloses iUf Uf -> encloses ilamf lamf ->
-  fst (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf) = true ->
-  0 < low_d K s A a J Mp r ops /\
-  encloses (snd (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf))
-    (documented_of K s vv A a J Mp r ops d of_w Uf lamf).
+Lemma wl_h : encloses (i_wl prec c) (w_l A).
+Proof. destruct C. unfold i_wl, w_l. arith. Qed.
+Lemma grown_sum_h : encloses (i_grown_sum prec c r keys) (P A (w_l A) (kk K J r)).
 Proof.
-  intros HU HL. unfold tolerance_of, i_tolerance. simpl fst. simpl snd. intros Pos. rewrite length_h in *.
+  unfold i_grown_sum, P, kk. rewrite length_h. apply mul_h; [apply wl_h|].
+  replace ((1 + u A) ^ (length J - 1 + r)) with (1 + ((1 + u A) ^ (length J - 1 + r) - 1)) by ring.
+  apply add_h; [arith|]. apply pw_h.
+Qed.
+Lemma gain_of_all_h : encloses (i_gain_of_all prec c r) (gain A r).
+Proof. destruct C. unfold i_gain_of_all, gain. assert (Q := X_h). arith. Qed.
+Lemma most_lost_h : encloses (i_most_lost prec c r keys ops) (most_lost A (length J) r ops).
+Proof.
+  destruct C. assert (W := wl_h). assert (W1 := wl_ge1 A OK). assert (G := g_h). assert (Ga := gain_h).
+  assert (L0 := s_lampd A OK). assert (L1 := s_lame A OK).
+  set (once := mul prec (i_wl prec c) (i_lame c)).
+  assert (On : encloses once (w_l A * lame A)) by (unfold once; arith).
+  assert (Op : 0 <= w_l A * lame A) by (apply Rmult_le_pos; lra).
+  set (by_exp_i := add prec (add prec once (below prec (i_lampd c) once)) (mul prec (of_Z prec (Z.of_nat r))
+    (mul prec (i_lame c) (mul prec (i_wl prec c) (i_gain prec c))))).
+  assert (B : encloses by_exp_i (by_exp A (w_l A) (lampd A) r)).
+  { unfold by_exp_i, by_exp, lam0. apply add_h; [|arith]. apply add_h; [arith|]. apply below_h; auto. }
+  unfold i_most_lost, most_lost. fold once. fold by_exp_i. rewrite length_h. apply mul_h; [apply mul_h; [|arith]|].
+  - replace ((1 + u A) ^ (length J - 1 + r)) with (1 + ((1 + u A) ^ (length J - 1 + r) - 1)) by ring.
+    apply add_h; [arith|]. apply pw_h.
+  - unfold twice_lost, part. rewrite Rinv_inv. arith.
+Qed.
+Lemma evaluated_h : let e := evaluate prec c r ops d i_of_w im top keys in
+  encloses (v_exact e) ex /\ encloses (v_spread e) sp /\
+  encloses (v_numerator e) (Nd_of K s A a J Mp r d of_w vv si + LNd K s vv A a J Mp r ops) /\
+  encloses (v_off e) (UDd K s A a J Mp r + LDd K s A a J Mp r ops) /\
+  encloses (v_least e) (low_d K s A a J Mp r ops).
+Proof.
+  unfold evaluate, i_sums. simpl. rewrite length_h in *.
   assert (Ez := exact_h). assert (Sp := spread_h). assert (Sz := size_h). assert (Cc := C). destruct Cc.
   assert (PN := pw_h (cN K J r)). set (iN := i_pw prec c (length J + 1 + 2 * r)) in *.
   assert (GC : encloses (add prec (one prec) iN) (1 + documented.gc K A J r)) by (apply add_h; [arith|apply PN]).
@@ -367,10 +412,25 @@ Proof.
     (power prec (sub prec (one prec) (i_u c)) (length J + 2 * r)))) iLD) (low_d K s A a J Mp r ops)).
   { unfold low_d. apply sub_h; auto. apply above_h; [arith|]. unfold cD. arith. }
   set (ilow := sub prec (above prec _ _) iLD) in *.
-  assert (P := lt_h prec _ _ _ _ Pos zero_h Low). split; auto.
-  unfold documented_of, Nd_of.
-  apply add_h; auto. apply add_h; [|arith]. apply mul_h; [arith|]. apply add_h; auto. apply div_h; [lra| |auto].
-  arith.
+  split; [auto|]. split; [auto|]. split; [unfold Nd_of; arith|]. split; [arith|auto].
+Qed.
+Lemma finished_h e off least Uf lamf N D low iUf ilamf : encloses (v_exact e) ex -> encloses (v_spread e) sp ->
+  encloses (v_numerator e) N -> encloses off D -> encloses least low -> encloses iUf Uf -> encloses ilamf lamf ->
+  fst (finished prec e off least iUf ilamf) = true ->
+  0 < low /\ encloses (snd (finished prec e off least iUf ilamf))
+    ((1 + Uf) * (sp + (N + (Rabs ex + sp) * D) / low) + Uf * Rabs ex + lamf).
+Proof.
+  intros H1 H2 H3 H4 H5 H6 H7 Pos. assert (P := lt_h prec _ _ _ _ Pos zero_h H5). split; auto.
+  unfold finished. simpl snd.
+  apply add_h; auto. apply add_h; [|arith]. apply mul_h; [arith|]. apply add_h; auto. apply div_h; [lra| |auto]. arith.
+Qed.
+Lemma tolerance_enclosed Uf lamf iUf ilamf : encloses iUf Uf -> encloses ilamf lamf ->
+  fst (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf) = true ->
+  0 < low_d K s A a J Mp r ops /\
+  encloses (snd (tolerance_of prec c r ops d i_of_w im top keys iUf ilamf))
+    (documented_of K s vv A a J Mp r ops d of_w Uf lamf).
+Proof.
+  intros HU HL Pos. destruct evaluated_h as (H1 & H2 & H3 & H4 & H5). apply finished_h; auto.
 Qed.
 End Proof.
 End Evaluation.

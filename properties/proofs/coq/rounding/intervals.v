@@ -78,6 +78,7 @@ Definition mul i j := I.mul prec i j.
 Definition div i j := I.div prec i j.
 Definition one := of_Z 1.
 Definition expo i := I.exp prec i.
+Definition logarithm i := I.ln prec i.
 
 Lemma exactly_h f : encloses (exactly f) (number f).
 Proof. apply I.singleton_correct. Qed.
@@ -103,6 +104,11 @@ Proof.
 Qed.
 Lemma expo_h i x : encloses i x -> encloses (expo i) (exp x).
 Proof. intros H. apply (I.exp_correct prec i (Xreal x)); auto. Qed.
+Lemma logarithm_h i x : 0 < x -> encloses i x -> encloses (logarithm i) (ln x).
+Proof.
+  intros P H. assert (Q := I.ln_correct prec i (Xreal x) H). unfold encloses.
+  replace (Xreal (ln x)) with (Xln (Xreal x)); auto. simpl. unfold Xln'. destruct (is_positive_spec x); auto. lra.
+Qed.
 Lemma abs_h i x : encloses i x -> encloses (I.abs i) (Rabs x).
 Proof. intros H. apply (I.abs_correct i (Xreal x)); auto. Qed.
 Lemma neg_h i x : encloses i x -> encloses (I.neg i) (- x).

@@ -16,25 +16,30 @@ import tempfile
 
 DOUBLES = """From Coq Require Import List Floats ZArith.
 From Interval Require Import Float.Primitive_ops Interval.Float_full.
-From Attest.Rounding Require Import checked_rows checked_divided.
 Module Ends := FloatIntervalFull PrimitiveFloat.
-Module Divided := CheckedDivided Ends.
-Import ListNotations Divided Divided.Rows.
+{modules}
 Definition precision := PrimitiveFloat.PtoP 53%positive.
 Open Scope float_scope.
 """
 INTEGERS = """From Coq Require Import List ZArith.
 From Bignums Require Import BigZ.
 From Interval Require Import Float.Specific_ops Float.Specific_bigint Interval.Float_full.
-From Attest.Rounding Require Import checked_rows checked_divided.
 Module Floats := SpecificFloat BigIntRadix2.
 Module Ends := FloatIntervalFull Floats.
-Module Divided := CheckedDivided Ends.
-Import ListNotations Divided Divided.Rows.
+{modules}
 Definition precision := Floats.PtoP {bits}%positive.
 Local Notation N m e := (Specific_ops.Float (m)%bigZ (e)%bigZ : Floats.type).
 Local Open Scope Z_scope.
 """
+# By whether parts are merged: a file may have one of the two.
+MODULES = {
+    False: """From Attest.Rounding Require Import checked_rows checked_divided.
+Module Divided := CheckedDivided Ends.
+Import ListNotations Divided.Rows Divided.""",
+    True: """From Attest.Rounding Require Import checked_rows checked_split.
+Module Merged := CheckedSplit Ends.
+Import ListNotations Merged.Rows Merged.""",
+}
 VERDICTS = """
 Definition verdicts := Eval vm_compute in map (fun judged => judged precision) rows.
 Lemma verdicts_are : map (fun judged => judged precision) rows = verdicts.
@@ -61,6 +66,7 @@ def rows_of(text):
 
 def undecided(options, name, header, rows):
     """The rows of which Coq does not say that what was allowed is as large as what is proved."""
+    header = header.replace("{modules}", MODULES["(Split " in rows[0]])
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / f"{name}.v"
         file.write_text(header + "Definition rows := [\n " + ";\n ".join(rows) + "]." + VERDICTS)

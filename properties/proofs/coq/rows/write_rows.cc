@@ -1,7 +1,7 @@
 // Writes rows of problems, what was allowed of one element of each, what the kernel claims, and which check is to judge
-// them, as Coq reads them (rounding/checked_rows.v, checked_divided.v): write_rows KERNEL DTYPE ROWS SEED [SHARE], of
-// what was allowed the share, or all. The claims are written from what the manifest declares, not from what core/bound
-// makes of it: whether that is right is what the rows are for.
+// them, as Coq reads them (rounding/checked_rows.v, checked_divided.v, or checked_split.v where parts are merged):
+// write_rows KERNEL DTYPE ROWS SEED [SHARE], of what was allowed the share, or all. The claims are written from what
+// the manifest declares, not from what core/bound makes of it: whether that is right is what the rows are for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +31,11 @@ std::string number(double value) {
   return value < 0 ? fmt::format("(-{:a})", -value) : fmt::format("{:a}", value);
 }
 
-/// What checked_rows.v and checked_divided.v have no words for.
+/// What checked_rows.v, checked_divided.v and checked_split.v have no words for.
 std::optional<std::string> missing(const Arithmetic& a) {
   const Format &score = format_of(a.score_sums), &sums = format_of(a.accumulate);
   if (a.base2 || a.folded_exp2) return "exponents to base 2";
-  if (a.split_merge) return "parts merged through their log-sum-exps";
+  if (a.normalise_first && a.split_merge) return "weights that are divided first in parts that are merged";
   if (a.normalise_first && a.block > 0) return "weights that are divided first beside rescalings";
   if (a.normalise_first && (a.division_roundings < 1 || a.division_roundings > 3)) return "such a division";
   if (a.normalise_first && !division_is_unseen(a)) return "weights that are divided first in such a format";
@@ -73,6 +73,13 @@ std::string claims(const Arithmetic& a, std::int64_t keys, double scale, bool bi
       number(weights.unit > u ? weights.unit : 0), narrow ? lost(weights) : number(0),
       a.weights_in_denominator && narrow ? "true" : "false", number(sums.unit), lost(sums), rescalings,
       a.division_roundings, number(out.unit > sums.unit ? out.unit : 0), rounds_out ? lost(out) : number(0));
+}
+
+/// The same of a kernel that may merge parts through their log-sum-exps: with what their logarithm errs by, of which no
+/// manifest says anything; it is within 4 units, or as good as the exponential.
+std::string split_claims(const Arithmetic& a, std::int64_t keys, double scale, bool bias) {
+  const double log = std::max(4.0, 2 * a.exp_ulp) * format_of(a.score_sums).unit;
+  return fmt::format("(Split {} {})", claims(a, keys, scale, bias), number(log));
 }
 
 /// The place of the lowest bit of a number that is not 0.
@@ -129,8 +136,9 @@ std::optional<std::string> row_text(const Case& c, const Place& at, const Arithm
   }
   std::string of_q;
   for (const double x : q) of_q += (of_q.empty() ? "" : ";") + number(x);
+  const auto& claimed = arithmetic.split_merge ? split_claims : claims;
   return fmt::format("(fun p => {} p {}\n  (Row {} [{}]\n  [{}]\n  {} {}))",
-                     arithmetic.normalise_first ? "check_divided" : "check", claims(arithmetic, keys, c.scale, biased),
+                     arithmetic.normalise_first ? "check_divided" : "check", claimed(arithmetic, keys, c.scale, biased),
                      number(c.scale), of_q, listed, number(allowed), number(mean / total));
 }
 
