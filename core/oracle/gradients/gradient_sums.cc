@@ -59,7 +59,7 @@ void ArgumentSums::cover(std::int64_t at) {
   if (excuse == Excuse::padding) excuse = Excuse::none;
 }
 
-void ArgumentSums::add(std::int64_t at, const ArgumentTerm& term) {
+void ArgumentSums::add(std::int64_t at, const ArgumentTerm& term, const ArgumentShare& share) {
   Element& to = elements_[static_cast<std::size_t>(at)];
   to.sum.value += term.value, to.sum.error += term.error, to.sum.here += term.here;
   to.sum.size += term.size, to.sum.most += term.most;
@@ -67,7 +67,7 @@ void ArgumentSums::add(std::int64_t at, const ArgumentTerm& term) {
   to.group = group_;
   ++to.terms;
   if (!keeps_terms()) return;
-  kept_.push_back({at, term.value, term.most, term.drop, term.root});
+  kept_.push_back({at, term.value, term.most, share});
   too_many_ = std::ssize(kept_) > most_alarmed_terms;
   if (too_many_) kept_ = {};
 }
@@ -126,8 +126,8 @@ ElementAlarm ArgumentSums::alarm(std::int64_t at) {
   const double rounded = 1 + u_apart(of);
   for (std::size_t e = first_[static_cast<std::size_t>(at)]; e < first_[static_cast<std::size_t>(at) + 1]; ++e) {
     const Kept& term = kept_[e];
-    random_sum_.add(term.value, term.most * rounded, of.of_groups ? 0 : term.drop,
-                    of.of_groups ? 0 : term.root * rounded);
+    const ArgumentShare share = of.of_groups ? ArgumentShare{} : term.share;
+    random_sum_.add(term.value, term.most * rounded, share.drop, share.root * rounded);
   }
   ElementSums sums = sum_of(of).of_kernel;
   sums.error = random_sum_.error(sums.error, pw(kernel_.u_a, of.terms + 1), kernel_.u_a, probability_);

@@ -64,7 +64,9 @@ struct ArgumentTerm {
   double here = 0;   ///< of this evaluation
   double size = 0;   ///< |value|, from above
   double most = 0;   ///< the same of a kernel
-  // Of the alarm, as RandomSum has them.
+};
+/// What leaves its error for the alarm, and the root of squares that enters, as RandomSum has them.
+struct ArgumentShare {
   double drop = 0, root = 0;
 };
 
@@ -80,7 +82,7 @@ class ArgumentSums {
   ArgumentSums(DType dtype, std::int64_t elements, double scale);
   /// The element is some sequence's; one that is nobody's is padding.
   void cover(std::int64_t at);
-  void add(std::int64_t at, const ArgumentTerm& term);
+  void add(std::int64_t at, const ArgumentTerm& term, const ArgumentShare& share);
   /// Of a term nothing is known, and so of its sum.
   void excuse(std::int64_t at, Excuse why) { elements_[static_cast<std::size_t>(at)].excuse = why; }
   /// That of any head: what is asked of it is the same of all.
@@ -102,12 +104,13 @@ class ArgumentSums {
     ArgumentTerm sum{};
     double terms = 0;
     Excuse excuse = Excuse::padding;
-    std::int64_t group = 0;
     bool of_groups = false;  ///< of several
+    std::int32_t group = 0;
   };
   struct Kept {
     std::int64_t at = 0;
-    double value = 0, most = 0, drop = 0, root = 0;
+    double value = 0, most = 0;
+    ArgumentShare share{};
   };
   [[nodiscard]] bool keeps_terms() const { return probability_ > 0 && !too_many_; }
   /// The unit that each term is rounded to where they are added up behind the kernel.
@@ -122,7 +125,7 @@ class ArgumentSums {
   std::vector<Element> elements_;
   BackwardProfile kernel_{};
   double probability_ = 0;
-  std::int64_t group_ = 0;
+  std::int32_t group_ = 0;
   bool too_many_ = false;
   std::vector<Kept> kept_;
   std::vector<std::size_t> first_;  ///< of each element's among them, once they are sorted

@@ -599,13 +599,13 @@ void GroupPass::add_to_mask(ArgumentSums& mask, std::int64_t i) {
   const bool shares = alarm_probability_ > 0 && !capped;
   for (std::int64_t j = 0; j < keys_; ++j) {
     const auto e = static_cast<std::size_t>(j);
-    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j), {.value = weight_[e] * (of_weight_[e] - delta_),
-                                                                         .error = errors.of_q[e],
-                                                                         .here = here.of_q[e],
-                                                                         .size = most_weight_[e] * apart_[e],
-                                                                         .most = errors.scores[e],
-                                                                         .drop = shares ? shares_.of_q_drop[e] : 0,
-                                                                         .root = shares ? shares_.of_q_root[e] : 0});
+    mask.add(head_.mask_offset + i * head_.mask_pitch + row_.key_at(j),
+             {.value = weight_[e] * (of_weight_[e] - delta_),
+              .error = errors.of_q[e],
+              .here = here.of_q[e],
+              .size = most_weight_[e] * apart_[e],
+              .most = errors.scores[e]},
+             shares ? ArgumentShare{shares_.of_q_drop[e], shares_.of_q_root[e]} : ArgumentShare{});
   }
 }
 
@@ -623,14 +623,15 @@ void GroupPass::add_to_sink(ArgumentSums& sinks, std::int64_t h) {
   const double lost = (kernel_.lam_e + lam_term) * reach + 2 * kernel_.lam * kernel_.gain +
                       (a.sink_terms ? format_of(*a.sink_terms).min_subnormal * kernel_.gain : 0);
   const bool shares = alarm_probability_ > 0 && shares_.delta_varies;
-  sinks.add(first_head_ + h,
-            {.value = -weight_[e] * delta_,
-             .error = grown * delta + whole * errors_.delta + u_term * whole * reach + lost,
-             .here = weight * (grown_[e] * delta + delta_here_ + 4 * unit * delta) + lost_weight * delta,
-             .size = weight * delta,
-             .most = whole * (1 + u_term) * reach + lost,
-             .drop = shares ? whole * shares_.delta_drop : 0,
-             .root = shares ? whole * (1 + u_term) * (1 + 0x1p-20) * shares_.delta_root : 0});
+  const double most = whole * (1 + u_term);
+  sinks.add(
+      first_head_ + h,
+      {.value = -weight_[e] * delta_,
+       .error = grown * delta + whole * errors_.delta + u_term * whole * reach + lost,
+       .here = weight * (grown_[e] * delta + delta_here_ + 4 * unit * delta) + lost_weight * delta,
+       .size = weight * delta,
+       .most = most * reach + lost},
+      shares ? ArgumentShare{whole * shares_.delta_drop, most * (1 + 0x1p-20) * shares_.delta_root} : ArgumentShare{});
 }
 
 void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
