@@ -27,7 +27,6 @@ std::vector<std::string_view> beyond_the_proof(const Arithmetic& a) {
   add(a.exp_ulp <= 0, "an exponential whose error is not stated");
   add(a.stored_raw || a.stored_scaled || a.stored_biased, "a maximum taken before scores are stored");
   add(sums.unit > score.unit || sums.min_subnormal > score.min_subnormal, "sums in a coarser format than the scores");
-  add(a.folded_exp2, "a folded scale beside a bias");
   add(a.split_merge && base2, "parts merged through log-sum-exps in base 2");
   add(a.split_merge && inexact, "parts merged through log-sum-exps, truncated or flushed");
   add(a.normalise_first && (base2 || a.block > 0), "weights divided first in base 2 or beside rescalings");

@@ -104,7 +104,7 @@ TEST(Program, SaysWhatItCanDo) {
   EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
   const std::string tolerances = output_of(folder, "$attest list --tolerances");
   EXPECT_THAT(tolerances, Says("builtin:flash "));
-  EXPECT_THAT(tolerances, Says("by machine but for a folded scale beside a bias"));
+  EXPECT_THAT(tolerances, Says("proved on paper; by machine but for a maximum taken before scores are stored"));
   EXPECT_THAT(tolerances, Says("proved by machine, in another form than it is computed in: weights divided first"));
   for (const auto& line : json["tolerances"]) {
     EXPECT_EQ(line["machine_checked"].get<bool>(), line["beyond"].empty() && line["in_another_form"].empty()) << line;
@@ -119,7 +119,7 @@ TEST(Program, ThePageSaysHowATolerancesProofGoes) {
                 "--property attention.oracle --dtype f32 --cases 3 --quiet -o run");
   const std::string page = read_file(folder / "run/report.html");
   EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine."));
-  EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved on paper; by machine but for a folded scale"));
+  EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine, in another form than it is computed in: base 2."));
   std::size_t said = 0;
   for (std::size_t at = 0; (at = page.find("The tolerance of its", at)) != std::string::npos; ++at) ++said;
   EXPECT_EQ(said, 2) << "a wider scalar has a tolerance of its own";
