@@ -28,8 +28,8 @@ Qed.
 (** How far the last reference may be above the scores, and how large a sum must be for it, is nothing that a kernel
     does. *)
 Definition with_gap (A : arith) (g : R) : arith := {| u := u A; lam := lam A; thE := thE A; xl := xl A; xr := xr A;
-  T := T A; gap := g; eps := eps A; lame := lame A; up := up A; lamp := lamp A; upd := upd A; lampd := lampd A;
-  nearest := nearest A |}.
+  T := T A; gap := g; off := off A; last := last A; eps := eps A; lame := lame A; up := up A; lamp := lamp A;
+  upd := upd A; lampd := lampd A; nearest := nearest A; additions := additions A |}.
 Lemma with_gap_sane A g : sane A -> 0 <= g -> sane (with_gap A g).
 Proof. intros [] G. constructor; simpl; auto. Qed.
 Lemma sums_with_gap K sh A g v w0 lamw ts m y k r c :
@@ -108,7 +108,7 @@ Proof.
   set (Pk := P A wl (kk K J r)) in *. set (Lj := most_lost) in *.
   assert (Fg : exp (gap A) <= F A r).
   { unfold F. apply exp_mono. assert (X0 := X_pos A OK r). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
-    assert (G0 := s_gap A OK). assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra).
+    assert (G0 := s_gap A OK). assert (L0 := s_last A OK). assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra).
     assert (0 <= thE A * gap A) by (apply Rmult_le_pos; lra). lra. }
   assert (Eg := exp_pos (gap A)).
   assert (Q : Pk * 1 <= Pk * (exp (gap A) * W)).
@@ -137,6 +137,7 @@ Qed.
 (** Beside [documented_bound]: the last reference m may be up to gap above Mp, and e^-gap (1+u)^n is what the computed
     sum of weights l exceeds, as a log-sum-exp's does whatever the scores are. *)
 Theorem documented_bound_any_reference lo tl to_ m l o Uf lamf oh kl rl cl ko ro co : nearest A = true ->
+  additions A = None ->
   Permutation (map fst to_) J -> Permutation tl to_ ->
   sums K sh A (one K) wl (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
   sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
@@ -145,7 +146,8 @@ Theorem documented_bound_any_reference lo tl to_ m l o Uf lamf oh kl rl cl ko ro
   0 < low_d K s A a J Mp r ops -> 0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact) <= documented K s vv A a J Mp r ops Uf lamf.
 Proof.
-  intros RN M Hp HL Hrl HO Hro Hm Hlo Hcl Hco HP Hd HUf Hoh.
+  intros RN Any M Hp HL Hrl HO Hro Hm Hlo Hcl Hco HP Hd HUf Hoh.
+  assert (Sh : forall k, shallow A r k) by (intros; unfold shallow; rewrite Any; auto).
   assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
   apply (documented_of_sums K s sh vv A OK RN a J Mp r ops tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co); auto.
   apply (weight_enough lo); auto. assert (Q := weight_kept tl m l kl rl cl Ml HL Hrl Hcl). lra.

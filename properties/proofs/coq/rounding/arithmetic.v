@@ -14,15 +14,24 @@ Record arith := {
   thE : R; xl : R; xr : R; (* exponents: relative; absolute, of a key and of a rescaling (folded scale, underflow) *)
   T : R; gap : R;          (* how stale a maximum may be; how far the last reference may exceed all scores: log n after
                               a merge through log-sum-exp, else 0 *)
+  off : R; last : R;       (* by what is its own the exponent of a key may be off, beside xl, and that of the key with
+                              the largest score: of a folded scale, else 0 *)
   eps : R; lame : R;       (* exp: relative, by underflow, which is no more than the value *)
   up : R; lamp : R;        (* rounding of a weight before it multiplies a value *)
   upd : R; lampd : R;      (* rounding of a weight before it enters the denominator *)
-  nearest : bool }.        (* sums round to nearest: an operand is a candidate for the result *)
+  nearest : bool;          (* sums round to nearest: an operand is a candidate for the result *)
+  additions : option nat }. (* how many of them a term passes at most, where that is declared *)
 Record sane (A : arith) : Prop := {
-  s_gap : 0 <= gap A; s_u1 : u A <= 1; s_upd1 : upd A <= 1; s_u : 0 <= u A; s_lam : 0 <= lam A;
+  s_gap : 0 <= gap A; s_off : 0 <= off A; s_last : 0 <= last A;
+    s_u1 : u A <= 1; s_upd1 : upd A <= 1; s_u : 0 <= u A; s_lam : 0 <= lam A;
     s_thE : 0 <= thE A <= 1; s_xl : 0 <= xl A; s_xr : 0 <= xr A; s_T : 0 <= T A;
   s_eps : 0 <= eps A < 1; s_lame : 0 <= lame A; s_up : 0 <= up A; s_lamp : 0 <= lamp A; s_upd : 0 <= upd A;
   s_lampd : 0 <= lampd A }.
+
+(** What underflow takes of a term counts once more where a sum of it and a larger one is rounded to the larger one. *)
+Definition twice (A : arith) := if nearest A then 2 else 1.
+Lemma twice_ge1 A : 1 <= twice A.
+Proof. unfold twice. destruct (nearest A); lra. Qed.
 
 Section Exponents.
 Variable A : arith.
@@ -33,7 +42,7 @@ Definition eps1 := eps A / (1 - eps A).
 Definition X (r : nat) := xl A + INR r * xr A + (1 + INR r) * eps1.
 (** No rescaling factor exceeds g; no weight exceeds gain. *)
 Definition g := exp (xr A + eps1) + lame A.
-Definition gain (r : nat) := exp ((1 + thE A) * T A + X r).
+Definition gain (r : nat) := exp ((1 + thE A) * T A + X r + off A).
 (** p is what exp returned for e: what it loses by underflow is no more than the value. *)
 Definition exponential (e p : R) := 0 <= p /\ rounded (eps A) (lame A) (exp e) p.
 (** The part of its error that is an error of the exponent. *)

@@ -151,9 +151,9 @@ Hypothesis Hrho : forall j, off j <= rho.
 (** D2 of error-bounds.md. *)
 Hypothesis D2 : forall j, Rabs (ref j * c - rnd (ref j * c)) <= / 4.
 
-Definition A2 : arith := {| u := uf; lam := eta; thE := (1 + uf) * (1 + uf) - 1; xl := eta; xr := eta; T := rho; gap
-  := rho;
-  eps := epsE; lame := lamE; up := 0; lamp := 0; upd := 0; lampd := 0; nearest := true |}.
+Definition A2 : arith := {| u := uf; lam := eta; thE := (1 + uf) * (1 + uf) - 1; xl := eta; xr := eta; T := rho;
+  gap := rho; arithmetic.off := 0; last := 0; eps := epsE; lame := lamE; up := 0; lamp := 0; upd := 0; lampd := 0;
+  nearest := true; additions := None |}.
 Hypothesis Hprec2 : uf <= / 4.
 Hypothesis Heta : eta <= / 4.
 Hypothesis Hrho0 : 0 <= rho.

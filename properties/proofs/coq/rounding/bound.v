@@ -62,6 +62,10 @@ Variable K : Type.
 Variables s sh vv : K -> R.   (* exact score, computed score, value *)
 Variable A : arith.
 Hypothesis OK : sane A.
+Variable xk : K -> R.         (* what the exponent of each key may be off by *)
+Hypothesis Hxk : forall j, xk j <= xl A + off A.
+Local Notation sums := (sums_by K sh A xk).
+Local Notation known := (known_by K sh A xk).
 
 (** Exact attention of the keys J. *)
 Definition total (J : list K) := Sum (fun j => exp (s j)) J.
@@ -92,8 +96,10 @@ Proof.
   rewrite !Sum_scal. field. split; lra.
 Qed.
 
-(** ** The bound. a: error of a score up to a shift common to all keys; Mp: at least every score and its error. *)
-Variable a : K -> R.
+(** ** The bound. a0: error of a score up to a shift common to all keys; Mp: at least every score and its error. a:
+    with what xk is beyond xl. *)
+Variables a a0 : K -> R.
+Hypothesis Hab : forall j, (1 + thE A) * a0 j + xk j <= (1 + thE A) * a j + xl A.
 Variable J : list K.
 Variable Mp : R.
 Variables kl cl ko co r : nat.        (* roundings and operations of the two sums, rescalings *)
@@ -115,11 +121,11 @@ Definition by_sum w0 k big v X :=
   if nearest A then Rmin ((P A w0 k - 1) * X) (refined_error A w0 k r (count big) X (small big v)) else (P A w0 k - 1)
     * X.
 (** The sum of weights is at least 1 / F. *)
-Definition F := exp (2 * (thE A * T A) + X A r + (1 + thE A) * gap A).
+Definition F := exp (2 * (thE A * T A) + X A r + (1 + thE A) * gap A + last A).
 (** What is lost by underflow. The part of a factor below which its own is one of many: any would do. *)
 Definition part := / (16 * (1 + INR r)).
 Definition lostJ (v : K -> R) (w0 lamw : R) k c :=
-  2 * ((1 + u A) ^ k * g A ^ r * (Sum (fun j => Rabs (v j) * loss A part w0 lamw r (pp j)) J + INR c * lam A)).
+  twice A * ((1 + u A) ^ k * g A ^ r * (Sum (fun j => Rabs (v j) * loss A part w0 lamw r (pp j)) J + INR c * lam A)).
 Definition one := fun _ : K => 1.
 Definition lam_l := lampd A.
 Definition lam_o := (1 + u A) * lamp A.
@@ -145,6 +151,14 @@ Proof.
   eapply Rle_trans; [apply IH; auto|apply Rmax_r].
 Qed.
 
+Lemma largest_score l : l <> [] -> exists i, In i l /\ forall j, In j l -> sh j <= sh i.
+Proof.
+  induction l as [|k l IH]; [congruence|]. intros _. destruct l as [|k' l'].
+  - exists k. simpl. split; [auto|]. intros j [->|[]]. lra.
+  - destruct (IH ltac:(congruence)) as (i & Ii & Hi). destruct (Rle_dec (sh i) (sh k)) as [Q|Q].
+    + exists k. split; [simpl; auto|]. intros j [->|Hj]; [lra|]. assert (P := Hi j Hj). lra.
+    + exists i. split; [simpl; auto|]. intros j [->|Hj]; [lra|auto].
+Qed.
 Lemma over_terms (ts : list (K * R)) (f : K -> R) : Permutation (map fst ts) J -> Sum (fun t => f (fst t)) ts = Sum f J.
 Proof. intros H. rewrite <- (Sum_perm f _ _ H), Sum_map. auto. Qed.
 
@@ -159,7 +173,7 @@ Qed.
 
 Lemma lost_le ts m v w0 lamw k c W : 1 <= w0 -> 0 <= lamw -> Permutation (map fst ts) J -> 0 < W -> 1 <= W * F ->
   (forall t, In t ts -> weight K sh m t <= W * pp (fst t)) ->
-  2 * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c).
+  twice A * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c).
 Proof.
   intros W0 Lw M PW HF Hpp. assert (U0 := s_u A OK). assert (L0 := s_lam A OK).
   assert (G := pow_ge1 (u A) k U0). assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto).
@@ -176,29 +190,30 @@ Proof.
   assert (Lc : INR c * lam A <= W * F * (INR c * lam A))
     by (apply le_times; auto; apply Rmult_le_pos; auto using pos_INR).
   set (GQ := (1 + u A) ^ k * g A ^ r). assert (1 <= GQ) by (apply times_ge1; auto).
-  assert (GQ * (V + INR c * lam A) <= GQ * (W * F * (V' + INR c * lam A))) by (apply Rmult_le_compat_l; lra). lra.
+  assert (Q : GQ * (V + INR c * lam A) <= GQ * (W * F * (V' + INR c * lam A))) by (apply Rmult_le_compat_l; lra).
+  assert (Q1 := Rmult_le_compat_l (twice A) _ _ ltac:(assert (T2 := twice_ge1 A); lra) Q). lra.
 Qed.
 
 (** One of the sums, in units of the sum W of the weights. *)
-Lemma channel_bound ts m y v w0 lamw k r' c big W Xm : 1 <= w0 -> 0 <= lamw -> (r' <= r)%nat ->
-  Permutation (map fst ts) J -> sums K sh A v w0 lamw ts m y k r' c ->
+Lemma channel_bound_by ts m y v w0 lamw k r' c big W Xm : 1 <= w0 -> 0 <= lamw -> (r' <= r)%nat ->
+  Permutation (map fst ts) J -> sums v w0 lamw ts m y k r' c ->
   0 < W -> 1 <= W * F -> (forall t, In t ts -> weight K sh m t <= W * pp (fst t)) ->
   Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * Xm ->
   Rabs (y - Sum (fun t => weight K sh m t * v (fst t)) ts) <=
     W * (by_sum w0 k big v Xm + F * lostJ v w0 lamw k c).
 Proof.
   intros W0 Lw Hr M H PW HF Hpp HX.
-  destruct (sums_spec K sh A OK part part_pos v w0 lamw W0 Lw _ _ _ _ _ _ H) as [Fk C].
+  destruct (sums_spec_by K sh A OK xk Hxk part part_pos v w0 lamw W0 Lw _ _ _ _ _ _ H) as [Fk C].
   apply (channel_mono K sh A OK part part_pos _ _ _ _ _ _ k r' c k r c) in C; auto.
-  assert (Lost : 2 * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c)).
+  assert (Lost : twice A * lost K sh A part v w0 lamw ts m k r c <= W * (F * lostJ v w0 lamw k c)).
   { apply lost_le; auto. }
   assert (L0 := lost_pos K sh A OK part part_pos v w0 lamw ts m k r c ltac:(lra) Lw). assert (P0 := P_ge A OK w0 W0 k).
   assert (Pl : (P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= W * ((P A w0 k - 1) * Xm)).
   { assert ((P A w0 k - 1) * Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts <= (P A w0 k - 1) * (W * Xm))
       by (apply Rmult_le_compat_l; lra). lra. }
-  unfold by_sum. destruct (nearest A) eqn:RN.
-  - assert (H' : sums K sh A v w0 lamw ts m y k r' c) by auto.
-    assert (C2 := sums_error K sh A OK part part_pos v w0 lamw W0 Lw RN big _ _ _ _ _ _ H').
+  unfold by_sum. unfold twice in Lost. destruct (nearest A) eqn:RN.
+  - assert (H' : sums v w0 lamw ts m y k r' c) by auto.
+    assert (C2 := sums_error_by K sh A OK xk Hxk part part_pos v w0 lamw W0 Lw RN big _ _ _ _ _ _ H').
     unfold exact_sum, size_sum in C2.
     assert (Lm := lost_mono K sh A OK part part_pos v w0 lamw ts m k r' c k r c ltac:(lra) Lw (le_n _) Hr (le_n _)).
     set (Xt := Sum (fun t => weight K sh m t * Rabs (v (fst t))) ts) in *.
@@ -235,17 +250,17 @@ Lemma wo_ge1 : 1 <= w_o.
 Proof. assert (Q1 := s_up A OK). assert (Q2 := s_u A OK). unfold w_o. apply times_ge1; lra. Qed.
 Lemma lamw_o_pos : 0 <= (1 + u A) * lamp A.
 Proof. assert (Q1 := s_lamp A OK). assert (Q2 := s_u A OK). apply Rmult_le_pos; lra. Qed.
-Lemma terms_known v w0 lamw ts m y k r' c : 1 <= w0 -> 0 <= lamw -> sums K sh A v w0 lamw ts m y k r' c ->
-  (r' <= r)%nat -> forall t, In t ts -> known K sh A m r t.
+Lemma terms_known_by v w0 lamw ts m y k r' c : 1 <= w0 -> 0 <= lamw -> sums v w0 lamw ts m y k r' c ->
+  (r' <= r)%nat -> forall t, In t ts -> known m r t.
 Proof.
-  intros W L H Hr t It. destruct (sums_spec K sh A OK part part_pos v w0 lamw W L _ _ _ _ _ _ H) as [Fk _].
-  rewrite Forall_forall in Fk. apply (known_mono K sh A OK m r' r t); auto.
+  intros W L H Hr t It. destruct (sums_spec_by K sh A OK xk Hxk part part_pos v w0 lamw W L _ _ _ _ _ _ H) as [Fk _].
+  rewrite Forall_forall in Fk. apply (known_mono K sh A OK xk m r' r t); auto.
 Qed.
 
 Section Reference.
 Variable Cs : R.   (* a shift that all scores share *)
 Hypothesis NJ : J <> [].
-Hypothesis Ha : forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j.
+Hypothesis Ha : forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a0 j.
 
 Section Terms.
 (** The terms of a sum. Its reference may be above all scores, but not above Mp + gap. *)
@@ -253,7 +268,7 @@ Variable ts : list (K * R).
 Variable m : R.
 Hypothesis M : Permutation (map fst ts) J.
 Hypothesis Hm : m <= Mp + gap A + Cs.
-Hypothesis Fk : forall t, In t ts -> known K sh A m r t.
+Hypothesis Fk : forall t, In t ts -> known m r t.
 Local Notation w := (weight K sh m).
 Local Notation W := (Sum (weight K sh m) ts).
 
@@ -269,8 +284,8 @@ Lemma exponent_error_known t : In t ts -> Rabs (exponent_error t) <= E (fst t).
 Proof.
   intros It. destruct (Fk t It) as [K1 K2]. assert (A1 := Ha _ (keys_of_terms t It)). unfold exponent_error.
   eapply Rle_trans; [apply Rabs_triang|]. unfold E, D. assert (Aj := Rabs_bounds _ _ A1).
-  assert (TE := s_thE A OK).
-  assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * (Mp + gap A - (s (fst t) - a (fst t)) + 2 * T A))
+  assert (TE := s_thE A OK). assert (Q := Hab (fst t)).
+  assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * (Mp + gap A - (s (fst t) - a0 (fst t)) + 2 * T A))
     by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 
@@ -295,7 +310,7 @@ Lemma weights_are : W = unit_of_weights * Sum (fun t => alpha J (fst t) * exp (e
 Proof. rewrite <- Sum_scal. apply Sum_ext. intros. apply weight_is. Qed.
 
 (** No weight has a larger share of their sum than pp. *)
-Lemma weight_share t : In t ts -> w t <= W * pp (fst t).
+Lemma weight_share_by t : In t ts -> w t <= W * pp (fst t).
 Proof.
   intros It. destruct sum_of_shares as (Zp & ZV). assert (PW := weights_pos). assert (Pk := unit_of_weights_pos).
   set (V := Sum (fun t => alpha J (fst t) * exp (exponent_error t)) ts) in ZV.
@@ -314,7 +329,7 @@ Proof.
 Qed.
 
 (** The exact mean by these weights. *)
-Lemma mean_of_weights : Rabs (Sum (fun t => w t * vv (fst t)) ts / W - exact J) <= spread.
+Lemma mean_of_weights_by : Rabs (Sum (fun t => w t * vv (fst t)) ts / W - exact J) <= spread.
 Proof.
   assert (PW := weights_pos). assert (Pk := unit_of_weights_pos). destruct sum_of_shares as (Zp & ZV).
   assert (Cz : Sum (fun t : K * R => alpha J (fst t) * (vv (fst t) - exact J)) ts = 0).
@@ -344,23 +359,26 @@ Proof.
       rewrite Sum_minus, Sum_scal. fold N. field. lra.
 Qed.
 
-Lemma sizes_le : Sum (fun t => w t * Rabs (vv (fst t))) ts <= W * size.
+Lemma sizes_le_by : Sum (fun t => w t * Rabs (vv (fst t))) ts <= W * size.
 Proof.
   assert (PW := weights_pos). unfold size, Rmin at 1. destruct (Rle_dec _ _) as [_|_].
   - rewrite <- (over_terms ts (fun j => pp j * Rabs (vv j))) by auto. rewrite <- Sum_scal. apply Sum_le.
-    intros t It. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|]. apply weight_share; auto.
+    intros t It. rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [apply Rabs_pos|]. apply weight_share_by; auto.
   - assert (Q := mean_le ts w (fun j => Rabs (vv j)) M (fun _ => exp_pos _) PW).
     apply Rmult_le_reg_l with (/ W); [apply Rinv_0_lt_compat; auto|].
     rewrite <- Rmult_assoc, Rinv_l, Rmult_1_l by lra. rewrite Rmult_comm. exact Q.
 Qed.
 
-Lemma sum_at_least : (exists i, In i J /\ m <= sh i + gap A) -> 1 <= W * F.
+(** What the exponent of the key with the largest score may be off by. *)
+Definition largest_off := forall i, In i J -> (forall j, In j J -> sh j <= sh i) -> xk i <= xl A + last A.
+Lemma sum_at_least_by : largest_off -> (exists i, In i J /\ m <= sh i + gap A) -> 1 <= W * F.
 Proof.
-  intros (i & Ii & Hi). assert (PW := weights_pos). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
+  intros HL (i0 & I0 & Hi0). destruct (largest_score J NJ) as (i & Ii & Most). assert (Hi := Most i0 I0).
+  assert (HLi := HL i Ii Most). assert (PW := weights_pos). assert (TE := s_thE A OK). assert (T0 := s_T A OK).
   apply (Permutation_in _ (Permutation_sym M)) in Ii. apply in_map_iff in Ii. destruct Ii as (t & Et & It).
   assert (Wt : w t <= W) by (apply Sum_In_le; auto; intros; left; apply exp_pos).
   destruct (Fk t It) as [_ K2]. apply Rabs_bounds in K2. rewrite Et in K2.
-  assert (L1 : exp (- (2 * (thE A * T A) + X A r + (1 + thE A) * gap A)) <= w t).
+  assert (L1 : exp (- (2 * (thE A * T A) + X A r + (1 + thE A) * gap A + last A)) <= w t).
   { unfold weight. apply exp_mono. rewrite Et.
     assert (thE A * (m - sh i) <= thE A * gap A) by (apply Rmult_le_compat_l; lra). lra. }
   rewrite exp_Ropp in L1. fold F in L1. assert (Fp : 0 < F) by apply exp_pos.
@@ -369,42 +387,42 @@ Proof.
 Qed.
 End Terms.
 
-Lemma reference_at_most m : (forall j, In j J -> s j + a j <= Mp) -> (exists i, In i J /\ m <= sh i + gap A) ->
+Lemma reference_at_most m : (forall j, In j J -> s j + a0 j <= Mp) -> (exists i, In i J /\ m <= sh i + gap A) ->
   m <= Mp + gap A + Cs.
 Proof. intros HM (i & Ii & Hi). assert (Ai := Rabs_bounds _ _ (Ha _ Ii)). assert (Mi := HM _ Ii). lra. Qed.
 
 (** The sum of weights, computed: how far it is from the exact one, and what it does not fall below. *)
-Lemma weights_error tl m l rl : Permutation (map fst tl) J ->
-  m <= Mp + gap A + Cs -> sums K sh A one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+Lemma weights_error_by tl m l rl : Permutation (map fst tl) J ->
+  m <= Mp + gap A + Cs -> sums one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
   let W := Sum (weight K sh m) tl in 1 <= W * F ->
   0 < W /\ Rabs (l - W) <= W * (UD + LD) /\ W * low <= l.
 Proof.
   intros Ml Hm HL Hrl W HF. assert (Wl := wl_ge1). assert (Ll := s_lampd A OK).
-  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ Wl Ll HL Hrl).
+  assert (Fk := terms_known_by _ _ _ _ _ _ _ _ _ Wl Ll HL Hrl).
   assert (PW : 0 < W) by (apply (weights_pos tl m Ml)).
   assert (HL' : Rabs (l - W) <= W * (UD + LD)).
-  { assert (Q := channel_bound tl m l one w_l (lampd A) kl rl cl bigl W 1 Wl Ll Hrl Ml HL PW HF).
+  { assert (Q := channel_bound_by tl m l one w_l (lampd A) kl rl cl bigl W 1 Wl Ll Hrl Ml HL PW HF).
     unfold one in Q at 2. rewrite (Sum_ext (fun t => weight K sh m t * 1) (weight K sh m)) in Q by (intros; ring).
     apply Q.
-    - intros t It. apply weight_share; auto.
+    - intros t It. apply weight_share_by; auto.
     - rewrite (Sum_ext _ (weight K sh m)) by (intros; unfold one; rewrite Rabs_R1; ring). unfold W. lra. }
   split; [auto|]. split; [auto|].
   assert (W2 : 0 <= 2 - w_l) by (assert (Q := s_upd1 A OK); unfold w_l; lra).
-  assert (Q := sums_lower K sh A OK part part_pos one w_l (lampd A) Wl Ll _ _ _ _ _ _ (s_u1 A OK) W2
+  assert (Q := sums_lower_by K sh A OK xk Hxk part part_pos one w_l (lampd A) Wl Ll _ _ _ _ _ _ (s_u1 A OK) W2
     (fun _ => eq_refl) HL).
   assert (Lm := lost_mono K sh A OK part part_pos one w_l (lampd A) tl m kl rl cl kl r cl ltac:(lra) Ll
     (le_n _) Hrl (le_n _)).
   assert (LJ : lost K sh A part one w_l (lampd A) tl m kl r cl <= W * LD).
   { assert (L0 := lost_pos K sh A OK part part_pos one w_l (lampd A) tl m kl r cl ltac:(lra) Ll).
     assert (E2 := lost_le tl m one w_l (lampd A) kl cl W Wl Ll Ml PW HF
-      ltac:(intros t It; apply weight_share; auto)).
-    unfold LD, lam_l. lra. }
+      ltac:(intros t It; apply weight_share_by; auto)).
+    assert (T2 := Rmult_le_compat_r _ _ _ L0 (twice_ge1 A)). unfold LD, lam_l. lra. }
   fold W in Q. apply Rabs_bounds in HL'. unfold low, Rmax. destruct (Rle_dec _ _); lra.
 Qed.
 
 (** A sum of weights times values over anything that is near the sum of weights. *)
-Lemma mean_error ts m o ro l EN' DD lw Uf lamf oh : Permutation (map fst ts) J ->
-  m <= Mp + gap A + Cs -> sums K sh A vv w_o ((1 + u A) * lamp A) ts m o ko ro co -> (ro <= r)%nat ->
+Lemma mean_error_by ts m o ro l EN' DD lw Uf lamf oh : Permutation (map fst ts) J ->
+  m <= Mp + gap A + Cs -> sums vv w_o ((1 + u A) * lamp A) ts m o ko ro co -> (ro <= r)%nat ->
   let W := Sum (weight K sh m) ts in 1 <= W * F ->
   EN <= EN' -> 0 <= DD -> 0 < lw -> Rabs (l - W) <= W * DD -> W * lw <= l ->
   0 <= Uf -> near Uf lamf (o / l) oh ->
@@ -412,14 +430,14 @@ Lemma mean_error ts m o ro l EN' DD lw Uf lamf oh : Permutation (map fst ts) J -
     (1 + Uf) * (spread + (EN' + (Rabs (exact J) + spread) * DD) / lw) + Uf * Rabs (exact J) + lamf.
 Proof.
   intros M Hm HO Hro W HF HEN PD Plw HL Hlow HUf Hoh. assert (Wo := wo_ge1). assert (Lo := lamw_o_pos).
-  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ Wo Lo HO Hro).
+  assert (Fk := terms_known_by _ _ _ _ _ _ _ _ _ Wo Lo HO Hro).
   assert (PW : 0 < W) by (apply (weights_pos ts m M)).
-  assert (HS := mean_of_weights ts m M Hm Fk). fold W in HS.
+  assert (HS := mean_of_weights_by ts m M Hm Fk). fold W in HS.
   assert (HO' : Rabs (o - Sum (fun t => weight K sh m t * vv (fst t)) ts) <= W * EN').
   { apply Rle_trans with (W * EN); [|apply Rmult_le_compat_l; lra].
-    apply (channel_bound ts m o vv w_o _ ko ro co bigo W size Wo Lo Hro M HO PW HF).
-    - intros t It. apply weight_share; auto.
-    - apply sizes_le; auto. }
+    apply (channel_bound_by ts m o vv w_o _ ko ro co bigo W size Wo Lo Hro M HO PW HF).
+    - intros t It. apply weight_share_by; auto.
+    - apply sizes_le_by; auto. }
   assert (Q := quotient _ W o l (exact J) spread _ DD lw PW HS PD Plw HO' HL Hlow).
   set (q := spread + (EN' + (Rabs (exact J) + spread) * DD) / lw) in *. unfold near in Hoh.
   assert (Aol : Rabs (o / l) <= q + Rabs (exact J)).
@@ -429,26 +447,56 @@ Proof.
 Qed.
 End Reference.
 
-Theorem attention_error tl to_ m l o Cs Uf lamf oh rl ro :
+Theorem attention_error_by : largest_off -> forall tl to_ m l o Cs Uf lamf oh rl ro,
   J <> [] ->
   Permutation (map fst to_) J -> Permutation tl to_ ->
-  sums K sh A one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
-  sums K sh A vv w_o ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
-  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
-  (forall j, In j J -> s j + a j <= Mp) ->
+  sums one w_l (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  sums vv w_o ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a0 j) ->
+  (forall j, In j J -> s j + a0 j <= Mp) ->
   (exists i, In i J /\ m <= sh i + gap A) ->
   0 < low ->
   0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact J) <= tolerance Uf lamf.
 Proof.
-  intros NJ M Hp HL Hrl HO Hro Ha HM Hi Hd HUf Hoh. assert (Hm := reference_at_most Cs Ha m HM Hi).
+  intros HLi tl to_ m l o Cs Uf lamf oh rl ro NJ M Hp HL Hrl HO Hro Ha HM Hi Hd HUf Hoh.
+  assert (Hm := reference_at_most Cs Ha m HM Hi).
   assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
-  assert (Fk := terms_known _ _ _ _ _ _ _ _ _ wl_ge1 (s_lampd A OK) HL Hrl).
-  assert (HF := sum_at_least NJ tl m Ml Fk Hi).
-  destruct (weights_error Cs NJ Ha tl m l rl Ml Hm HL Hrl HF) as (PW & HD & Hl).
+  assert (Fk := terms_known_by _ _ _ _ _ _ _ _ _ wl_ge1 (s_lampd A OK) HL Hrl).
+  assert (HF := sum_at_least_by NJ tl m Ml Fk HLi Hi).
+  destruct (weights_error_by Cs NJ Ha tl m l rl Ml Hm HL Hrl HF) as (PW & HD & Hl).
   rewrite (Sum_perm _ _ _ Hp) in HF, PW, HD, Hl. set (W := Sum (weight K sh m) to_) in *.
   assert (PD : 0 <= UD + LD).
   { apply Rmult_le_reg_l with W; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD]. }
-  apply (mean_error Cs NJ Ha to_ m o ro l EN (UD + LD) low); auto. lra.
+  apply (mean_error_by Cs NJ Ha to_ m o ro l EN (UD + LD) low); auto. lra.
 Qed.
 End Bound.
+
+(** Where no exponent errs by anything of its own. *)
+Section Plain.
+Variable K : Type.
+Variables s sh vv : K -> R.
+Variable A : arith.
+Hypothesis OK : sane A.
+Variable a : K -> R.
+Variable J : list K.
+Local Notation none := (plain K A).
+Lemma plain_errors j : (1 + thE A) * a j + none j <= (1 + thE A) * a j + xl A.
+Proof. unfold plain. lra. Qed.
+Lemma plain_largest : largest_off K sh A none J.
+Proof. intros i _ _. assert (Q := s_last A OK). unfold plain. lra. Qed.
+End Plain.
+Definition terms_known K sh A OK := terms_known_by K sh A OK (plain K A) (plain_off K A OK).
+Definition sum_at_least K sh A OK J r NJ ts m M Fk :=
+  sum_at_least_by K sh A OK (plain K A) J r NJ ts m M Fk (plain_largest K sh A OK J).
+Definition weights_error K s sh A OK a :=
+  weights_error_by K s sh A OK (plain K A) (plain_off K A OK) a a (plain_errors K A a).
+Definition mean_error K s sh vv A OK a :=
+  mean_error_by K s sh vv A OK (plain K A) (plain_off K A OK) a a (plain_errors K A a).
+Definition channel_bound K s sh A OK := channel_bound_by K s sh A OK (plain K A) (plain_off K A OK).
+Definition weight_share K s sh A OK a := weight_share_by K s sh A OK (plain K A) a a (plain_errors K A a).
+Definition mean_of_weights K s sh vv A OK a := mean_of_weights_by K s sh vv A OK (plain K A) a a (plain_errors K A a).
+Definition sizes_le K s sh vv A OK a := sizes_le_by K s sh vv A OK (plain K A) a a (plain_errors K A a).
+Definition attention_error K s sh vv A OK a J Mp kl cl ko co r bigl bigo :=
+  attention_error_by K s sh vv A OK (plain K A) (plain_off K A OK) a a (plain_errors K A a) J Mp kl cl ko co r bigl
+    bigo (plain_largest K sh A OK J).

@@ -14,7 +14,7 @@ Import Rows Rows.E Rows.E.V.
 (** How such a kernel comes to its answer: scores as any other's, and nothing is rescaled. *)
 Definition answers_divided (c : arithmetic) (x : row) (oh : R) := exists sh t o,
   Rabs t <= th_tau c /\ (forall j, In j (J x) -> scored c x t j (sh j)) /\
-  divides_first _ sh value (arith_of c) (a_divisions c) (J x) o /\
+  divides_first _ sh value (arith_of c x) (a_divisions c) (J x) o /\
   near (number (a_out c)) (number (a_lam_out c)) o oh.
 
 Section Check.
@@ -30,22 +30,26 @@ Definition narrow : bool :=
   let w := exactly (a_weight c) in let lost := exactly (a_lam_weight c) in
   (not_below_zero (I.neg w) && not_below_zero (I.neg lost)) ||
   le prec (mul (exactly (a_lam_sum c)) (add two (mul two w))) (mul w lost).
-Definition claims_divided : claims :=
+Definition claims_divided (ks : list scored_key) : claims :=
   let by_division := power_less_one prec (exactly (a_sum c)) (a_divisions c) in
-  let w := exactly (a_weight c) in let all := claims_of prec c in
-  Claims (i_u all) (i_lam all) (i_thE all) (i_xl all) (i_xr all) (i_T all) (i_gap all) (i_eps all) (i_lame all)
+  let w := exactly (a_weight c) in let all := claims_of prec c true ks in
+  Claims (i_u all) (i_lam all) (i_thE all) (i_xl all) (i_xr all) (i_T all) (i_gap all) I.zero I.zero
+    (i_eps all) (i_lame all)
     (add (add by_division w) (mul by_division w))
-    (add (exactly (a_lam_weight c)) (mul (add one w) (exactly (a_lam_sum c)))) (i_upd all) (i_lampd all).
+    (add (exactly (a_lam_weight c)) (mul (add one w) (exactly (a_lam_sum c)))) (i_upd all) (i_lampd all) None true.
 Definition check_first : bool :=
-  sane_row prec c x && Nat.eqb (a_rescalings c) 0 && Nat.leb 1 (a_divisions c) && Nat.leb (a_divisions c) 3 && narrow &&
-  allows prec c x claims_divided (2 * length (r_keys x) - 1) (a_divisions c) (exactly (a_out c))
-    (exactly (a_lam_out c)).
+  sane_row prec c x && natural c && Nat.eqb (a_rescalings c) 0 && Nat.leb 1 (a_divisions c) &&
+  Nat.leb (a_divisions c) 3 && narrow &&
+  (let ks := scored_keys prec c x in let keys := without_own ks in
+   I.upper_bounded (scores_of prec keys) &&
+   allows prec c x (claims_divided ks) keys (reference_of keys) (top_of prec keys)
+     (2 * length (r_keys x) - 1) (a_divisions c) (exactly (a_out c)) (exactly (a_lam_out c))).
 Definition check_divided : bool := check_first && check prec c x.
 End Check.
 
-Lemma narrow_h prec c : narrow prec c = true -> sane (arith_of c) ->
-  (up (arith_of c) = 0 /\ lamp (arith_of c) = 0) \/
-  lam (arith_of c) * (2 + 2 * up (arith_of c)) <= up (arith_of c) * lamp (arith_of c).
+Lemma narrow_h prec c x : narrow prec c = true -> sane (arith_of c x) ->
+  (up (arith_of c x) = 0 /\ lamp (arith_of c x) = 0) \/
+  lam (arith_of c x) * (2 + 2 * up (arith_of c x)) <= up (arith_of c x) * lamp (arith_of c x).
 Proof.
   unfold narrow. rewrite orb_true_iff, andb_true_iff. intros [[H1 H2]|H] OK.
   - left. assert (Z1 := not_below_zero_h _ _ H1 (neg_h _ _ (exactly_h _))).
@@ -55,12 +59,12 @@ Proof.
     + apply mul_h; [apply exactly_h|]. apply add_h; [apply of_Z_h|]. apply mul_h; [apply of_Z_h|apply exactly_h].
     + apply mul_h; apply exactly_h.
 Qed.
-Lemma claims_divided_h prec c :
-  claims_h (as_divided (arith_of c) (a_divisions c)) (claims_divided prec c).
+Lemma claims_divided_h prec c x :
+  claims_h (as_divided (arith_of c x) (a_divisions c)) (claims_divided prec c (scored_keys prec c x)).
 Proof.
-  destruct (claims_of_h prec c). assert (W := exactly_h (a_weight c)).
+  destruct (claims_of_h prec c x true). assert (W := exactly_h (a_weight c)).
   assert (D := power_less_one_h prec _ _ (a_divisions c) (exactly_h (a_sum c))).
-  constructor; auto; unfold claims_divided, as_divided; cbn [i_up i_lamp up lamp u lam arith_of].
+  constructor; auto; unfold claims_divided, as_divided; cbn [i_up i_lamp up lamp u lam arith_of arith_as].
   - set (q := (1 + number (a_sum c)) ^ a_divisions c) in *.
     replace (q * (1 + number (a_weight c)) - 1) with (q - 1 + number (a_weight c) + (q - 1) * number (a_weight c))
       by ring.
@@ -73,17 +77,24 @@ Lemma checked_divided_row prec c x oh : check_divided prec c x = true -> answers
   Rabs (oh - exact _ (s_of x) value (J x)) <= number (r_allowed x).
 Proof.
   unfold check_divided, check_first. rewrite !andb_true_iff, Nat.eqb_eq, !Nat.leb_le.
-  intros ((((((Hr & R0) & D1) & D3) & N) & Ha) & Last) [Oh|(sh & t & o & Ht & Hsc & Ho & Hoh)];
+  intros (((((((Hr & _) & R0) & D1) & D3) & N) & Htop & Ha) & Last) [Oh|(sh & t & o & Ht & Hsc & Ho & Hoh)];
     [apply (checked_row prec c); auto|].
-  assert (Hs : sane_claims prec c = true) by (unfold sane_row in Hr; rewrite !andb_true_iff in Hr; tauto).
-  assert (OK := proj2 (sane_are prec c Hs)). set (d := a_divisions c) in *.
-  destruct (allows_h prec c x (as_divided (arith_of c) d) _ _ _ (number (a_out c)) (number (a_lam_out c)) _ _ Hr Ha
-    (as_divided_sane (arith_of c) OK d) eq_refl (claims_divided_h prec c) (exactly_h _) (exactly_h _))
-    as (P & _ & NJ & Sc & Mp & Top & Low & Le).
-  rewrite R0 in *. eapply Rle_trans; [|apply Le]. change (number (a_weight c)) with (up (arith_of c)) in *.
-  apply (divided_first_documented _ (s_of x) sh value (arith_of c) OK eq_refl d (conj D1 D3) (narrow_h prec c N OK)
-    (a_of c x) (J x) Mp _ ltac:(unfold J; rewrite combine_length, seq_length, Nat.min_id; apply le_n) NJ
+  destruct (sane_row_h _ _ _ Hr) as (Hs & Tau & _ & Ln & NJ). destruct (sane_are prec c x Hs true) as [P OK].
+  assert (KH := keys_within prec c x Hs Tau Htop). set (d := a_divisions c) in *.
+  set (B := as_divided (arith_of c x) d).
+  set (top := top_of prec (keys_of prec c x)) in *.
+  assert (Key : Forall2 (key_h _ (s_of x) value (a_score c x) B (number top)) (keys_of prec c x) (J x)).
+  { apply (Forall2_impl _ _ _ _ KH). intros k j (H1 & H2 & H3 & H4 & H5). repeat split; auto. simpl. lra. }
+  assert (Top : forall j, In j (J x) -> s_of x j + a_score c x j <= number top).
+  { intros j Hj. destruct (Forall2_right _ _ _ j KH Hj) as (k & _ & _ & _ & _ & H). exact H. }
+  destruct (allows_h prec c x B _ (a_score c x) _ _ _ _ _ (number (a_out c)) (number (a_lam_out c)) _ _ Ha
+    (as_divided_sane (arith_of c x) OK d) NJ (claims_divided_h prec c x) Key (exactly_h _) (exactly_h _)) as [Low Le].
+  rewrite R0 in *. eapply Rle_trans; [|apply Le]. change (number (a_weight c)) with (up (arith_of c x)) in *.
+  apply (divided_first_documented _ (s_of x) sh value (arith_of c x) OK eq_refl d (conj D1 D3) (narrow_h prec c x N OK)
+    (a_score c x) (J x) (number top) _
+    ltac:(unfold J; rewrite combine_length, seq_length, Nat.min_id; apply le_n) NJ
     (t * number (r_centre x)) (number (a_out c)) (number (a_lam_out c)) o oh); auto.
-  apply P.
+  - apply (scored_within prec c x Hs Tau Ln); auto.
+  - apply P.
 Qed.
 End CheckedDivided.

@@ -30,11 +30,11 @@ Definition of_parts_of (oh : R)
   ends sh parts keys h mean /\ near #(a_out a) #(a_lam_out a) mean oh.
 (** Divided by the sum of the parts' weights. *)
 Definition divided sh parts keys h mean := exists L O,
-  merged _ sh value (arith_of a) (a_rescalings a) (a_divisions a) #(of_log c) (u_s a) #(a_lam_exponent a)
+  merged _ sh value (arith_of a x) (a_rescalings a) (a_divisions a) #(of_log c) (u_s a) #(a_lam_exponent a)
     parts keys h L O /\ rounded_times #(a_sum a) #(a_lam_sum a) (a_divisions a) (O / L) mean.
 (** Or weighted relative to the log-sum-exp of all. *)
 Definition undivided sh parts keys h mean :=
-  merged_undivided _ sh value (arith_of a) (a_rescalings a) (a_divisions a) #(of_log c) (u_s a) #(a_lam_exponent a)
+  merged_undivided _ sh value (arith_of a x) (a_rescalings a) (a_divisions a) #(of_log c) (u_s a) #(a_lam_exponent a)
     parts keys h mean.
 Definition answers (oh : R) := of_parts_of oh divided \/ of_parts_of oh undivided.
 End Meaning.
@@ -54,8 +54,8 @@ Local Notation count k := (of_Z prec (Z.of_nat k)).
 Definition rescalings := (a_rescalings a + 1 + a_divisions a)%nat.
 Definition operations := ((3 + a_divisions a) * length (r_keys x))%nat.
 Definition with_room (k : claims) (room : F) : claims :=
-  Claims (i_u k) (i_lam k) (i_thE k) (i_xl k) (i_xr k) (i_T k) (exactly room) (i_eps k) (i_lame k) (i_up k) (i_lamp k)
-    (i_upd k) (i_lampd k).
+  Claims (i_u k) (i_lam k) (i_thE k) (i_xl k) (i_xr k) (i_T k) (exactly room) (i_off k) (i_last k) (i_eps k) (i_lame k)
+    (i_up k) (i_lamp k) (i_upd k) (i_lampd k) (i_additions k) (i_nearest k).
 (** The logarithm of a sum of weights. *)
 Definition i_log := add (add (logarithm prec (count (length (r_keys x)))) one) (exactly (a_lazy a)).
 Definition i_lse_err (log q : I.type) :=
@@ -65,14 +65,14 @@ Definition i_lse_err (log q : I.type) :=
 Definition i_common := mul (i_scale_error prec a) (I.abs (exactly (r_centre x))).
 (** No reference of a part of that key is larger in size. *)
 Definition i_size_from (top : F) (k : key) :=
-  add (I.join (add (add (I.abs (k_s k)) (k_a k)) i_common) (add (exactly top) i_common)) (exactly (a_lazy a)).
+  add (larger prec (add (add (I.abs (k_s k)) (k_a k)) i_common) (add (exactly top) i_common)) (exactly (a_lazy a)).
 Definition merged_key (log e1 : I.type) (top : F) (k : key) :=
   Key (k_s k) (add (k_a k) (add (i_lse_err log (i_size_from top k)) e1)) (k_v k).
 (** What is computed of the keys once. *)
 Record known := Known { p_keys : list key; p_claims : claims; p_log : I.type; p_e1 : I.type; p_top : F;
   p_lost : I.type; p_grown : I.type; p_gain : I.type; p_least : I.type; p_room : I.type }.
 Definition prepared : known :=
-  let keys := keys_of prec a x in let claims := claims_of prec a in
+  let ks := scored_keys prec a x in let keys := without_own ks in let claims := claims_of prec a true ks in
   let lost := i_most_lost prec claims rescalings keys operations in
   let grown := i_grown_sum prec claims rescalings keys in
   let least := sub (sub one (exactly (a_eps a))) lost in
@@ -81,8 +81,8 @@ Definition prepared : known :=
 (** That it may be used. *)
 Definition sound (p : known) : bool :=
   let n := count (length (p_keys p)) in
-  sane_claims prec a && not_negative (of_log c) && le prec (exactly (a_u a)) one && Nat.leb 1 (a_divisions a) &&
-  not_negative (r_tau x) && match r_keys x with [] => false | _ => true end &&
+  natural a && sane_claims prec a && not_negative (of_log c) && le prec (exactly (a_u a)) one &&
+  Nat.leb 1 (a_divisions a) && not_negative (r_tau x) && match r_keys x with [] => false | _ => true end &&
   forallb (fun v : visible => Nat.eqb (length (fst (fst v))) (length (r_q x))) (r_keys x) &&
   I.upper_bounded (scores_of prec (p_keys p)) && I.upper_bounded (p_room p) && lt prec I.zero (p_least p) &&
   le prec (p_e1 p) (p_log p) &&
@@ -105,7 +105,7 @@ Definition smaller (i j : I.type) := if lower_than prec (I.upper i) (I.upper j) 
 Definition smallest (l : list I.type) := match l with [] => I.zero | i :: l => fold_left smaller l i end.
 Record undivided_known := Undivided { n_grown : F; n_part : F; n_kappa : F; n_room : F }.
 Definition i_Qt (p : known) :=
-  I.join (i_size_of_top p) (smallest (map (i_size_from (p_top p)) (p_keys p))).
+  larger prec (i_size_of_top p) (smallest (map (i_size_from (p_top p)) (p_keys p))).
 Definition i_ln_n := logarithm prec (count (length (r_keys x))).
 Definition i_size_of_M (p : known) (qt : I.type) := add (add qt (i_lse_err (p_log p) qt)) (p_e1 p).
 (** By their size, and by how many parts there may be. *)
@@ -162,7 +162,7 @@ Variable prec : I.precision.
 Variable c : split_claims.
 Variable x : row.
 Local Notation a := (of_parts c).
-Local Notation A := (arith_of a).
+Local Notation A := (arith_of a x).
 Local Notation J := (J x).
 Local Notation "# f" := (number f) (at level 0).
 Hypothesis Sane : sane_claims prec a = true.
@@ -172,7 +172,7 @@ Hypothesis Unit : le prec (exactly (a_u a)) (one prec) = true.
 Hypothesis Some_key : r_keys x <> [].
 Hypothesis Lengths : forall v, In v (r_keys x) -> length (fst (fst v)) = length (r_q x).
 Local Notation keys := (keys_of prec a x).
-Local Notation claims := (claims_of prec a).
+Local Notation claims := (claims_of prec a true (scored_keys prec a x)).
 Hypothesis Top : I.upper_bounded (scores_of prec keys) = true.
 Local Notation top := (top_of prec keys).
 Local Notation n := (length J).
@@ -182,10 +182,10 @@ Ltac arith := repeat (assumption || apply exactly_h || apply add_h || apply sub_
 
 Definition log_n := ln (INR n) + 1 + T A.
 Definition common := th_tau a * Rabs #(r_centre x).
-Definition size_from j := Rmax (Rabs (s_of x j) + a_of a x j + common) (#top + common) + T A.
+Definition size_from j := Rmax (Rabs (s_of x j) + a_score a x j + common) (#top + common) + T A.
 Definition size_of_top := Rabs #top + common.
 Local Notation err := (lse_err #(of_log c) (u_s a) #(a_lam_exponent a) log_n).
-Local Notation more := (a_merged _ A #(of_log c) (u_s a) #(a_lam_exponent a) (a_of a x) size_from log_n).
+Local Notation more := (a_merged _ A #(of_log c) (u_s a) #(a_lam_exponent a) (a_score a x) size_from log_n).
 
 Lemma rows_length : length (r_keys x) = n.
 Proof. unfold Rows.J. rewrite combine_length, seq_length, Nat.min_id. auto. Qed.
@@ -195,7 +195,7 @@ Proof.
 Qed.
 Lemma log_n_ge1 : 1 <= log_n.
 Proof.
-  destruct (sane_are prec a Sane) as [_ OK]. assert (N := n_ge1). assert (T0 := s_T A OK).
+  destruct (sane_are prec a x Sane true) as [_ OK]. assert (N := n_ge1). assert (T0 := s_T A OK).
   assert (0 <= ln (INR n)); [|unfold log_n; lra].
   rewrite <- ln_1. destruct N as [N|N]; [left; apply ln_increasing; lra|rewrite <- N; lra].
 Qed.
@@ -212,17 +212,17 @@ Lemma err_h q i : encloses i q -> encloses (i_lse_err prec c (i_log prec c x) i)
 Proof. intros H. assert (Q := log_h). unfold i_lse_err, lse_err, u_s. arith. Qed.
 Lemma err_pos q : 0 <= q -> 0 <= err q.
 Proof.
-  intros Q. destruct (sane_are prec a Sane) as [[] OK]. assert (L := log_n_ge1). assert (Lg := not_negative_h _ Log).
-  assert (X0 := s_xl A OK). simpl in X0. unfold lse_err, u_s.
+  intros Q. destruct (sane_are prec a x Sane true) as [[] OK]. assert (L := log_n_ge1).
+  assert (Lg := not_negative_h _ Log). assert (X0 := s_xl A OK). simpl in X0. unfold lse_err, u_s.
   assert (0 <= #(of_log c) * log_n) by (apply Rmult_le_pos; lra).
   assert (0 <= #(a_u a) * (q + (1 + #(of_log c)) * log_n)); [|lra].
   apply Rmult_le_pos; auto. lra.
 Qed.
 Lemma size_from_pos j : 0 <= size_from j.
 Proof.
-  destruct (sane_are prec a Sane) as [_ OK]. assert (C0 := common_pos). assert (T0 := s_T A OK).
-  assert (P := a_pos prec a x Sane Tau j). assert (S0 := Rabs_pos (s_of x j)). unfold size_from.
-  assert (M := Rmax_l (Rabs (s_of x j) + a_of a x j + common) (#top + common)). lra.
+  destruct (sane_are prec a x Sane true) as [_ OK]. assert (C0 := common_pos). assert (T0 := s_T A OK).
+  assert (P := score_pos prec a x Sane Tau j). assert (S0 := Rabs_pos (s_of x j)). unfold size_from.
+  assert (M := Rmax_l (Rabs (s_of x j) + a_score a x j + common) (#top + common)). lra.
 Qed.
 
 (** The keys with what the merge makes of their scores. *)
@@ -230,12 +230,12 @@ Lemma merged_keys_h room whole : #top <= whole + #room ->
   Forall2 (key_h _ (s_of x) value more (with_gap A #room) whole)
     (map (merged_key prec c x (i_log prec c x) (i_eps1 prec claims) top) keys) J.
 Proof.
-  intros R0. destruct (sane_are prec a Sane) as [_ OK].
+  intros R0. destruct (sane_are prec a x Sane true) as [_ OK].
   apply (Forall2_map_left _ _ _ _ _ (keys_within prec a x Sane Tau Top)).
   intros k j (H1 & H2 & H3 & H4 & H5). unfold key_h, merged_key. cbn [k_s k_a k_v].
   assert (Sj : encloses (i_size_from prec c x top k) (size_from j)).
-  { assert (C0 := common_h). unfold i_size_from, size_from. apply add_h; [|arith]. apply join_h; arith. }
-  assert (E1 := eps1_h prec A OK claims (claims_of_h prec a)). assert (Er := err_h _ _ Sj).
+  { assert (C0 := common_h). unfold i_size_from, size_from. apply add_h; [|arith]. apply larger_h; arith. }
+  assert (E1 := eps1_h prec A OK claims (claims_of_h prec a x true)). assert (Er := err_h _ _ Sj).
   assert (P1 := eps1_pos A OK). assert (P2 := err_pos _ (size_from_pos j)). assert (L := log_n_ge1).
   split; [auto|]. split; [unfold a_merged; arith|]. split; [auto|]. unfold a_merged. simpl gap. lra.
 Qed.
@@ -244,19 +244,19 @@ Lemma reference_within d sh i j m : Rabs d <= th_tau a -> (forall j, In j J -> s
   In i J -> In j J -> sh j - T A <= m <= sh i -> Rabs m <= size_from j.
 Proof.
   intros Hd Hs Ii Ij Hm.
-  assert (Within := fun j Hj => Rabs_bounds _ _ (score_within prec a x Sane Tau Lengths sh d j Hj Hd (Hs j Hj))).
+  assert (Within := fun j Hj => Rabs_bounds _ _ (scored_within prec a x Sane Tau Lengths sh d Hd Hs j Hj)).
   assert (Cs : Rabs (d * #(r_centre x)) <= common).
   { unfold common. rewrite Rabs_mult. apply Rmult_le_compat_r; auto. apply Rabs_pos. }
   apply Rabs_bounds in Cs. assert (Wi := Within i Ii). assert (Wj := Within j Ij).
   destruct (Forall2_right _ _ _ i (keys_within prec a x Sane Tau Top) Ii) as (k & _ & _ & _ & _ & Ti).
-  destruct (sane_are prec a Sane) as [_ OK]. assert (T0 := s_T A OK). unfold size_from.
-  set (b := Rabs (s_of x j) + a_of a x j + common). assert (M1 := Rmax_l b (#top + common)).
+  destruct (sane_are prec a x Sane true) as [_ OK]. assert (T0 := s_T A OK). unfold size_from.
+  set (b := Rabs (s_of x j) + a_score a x j + common). assert (M1 := Rmax_l b (#top + common)).
   assert (M2 := Rmax_r b (#top + common)). assert (Sj := Rabs_bounds _ _ (Rle_refl (Rabs (s_of x j)))).
   apply Rabs_le_iff. unfold b in *. lra.
 Qed.
 Lemma most_lost_pos r ops : 0 <= most_lost A n r ops.
 Proof.
-  destruct (sane_are prec a Sane) as [_ OK].
+  destruct (sane_are prec a x Sane true) as [_ OK].
   assert (Q := lost_most nat (fun _ => 0) A [] 0 0 0 0 n r ops OK ltac:(simpl; lia) ltac:(lia) ltac:(lia) ltac:(lia)).
   lra.
 Qed.
@@ -267,7 +267,7 @@ Variable prec : I.precision.
 Variable c : split_claims.
 Variable x : row.
 Local Notation a := (of_parts c).
-Local Notation A := (arith_of a).
+Local Notation A := (arith_of a x).
 Local Notation J := (J x).
 Local Notation "# f" := (number f) (at level 0).
 Local Notation p := (prepared prec c x).
@@ -288,19 +288,20 @@ Record asked : Prop := {
   f_unit : le prec (exactly (a_u a)) (one prec) = true; f_divisions : (1 <= a_divisions a)%nat;
   f_tau : not_negative (r_tau x) = true; f_keys : r_keys x <> [];
   f_lengths : forall v, In v (r_keys x) -> length (fst (fst v)) = length (r_q x);
-  f_top : I.upper_bounded (scores_of prec (keys_of prec a x)) = true }.
+  f_top : I.upper_bounded (scores_of prec (keys_of prec a x)) = true; f_any : a_additions a = None }.
 Lemma asked_is : asked.
 Proof.
   assert (H := Sound). unfold sound in H. rewrite !andb_true_iff, !forallb_forall in H.
-  destruct H as (((((((((((Hs & Hg) & Hu) & Hd) & Ht) & Hk) & Hl) & Htop) & _) & _) & _) & _).
-  constructor; auto; [apply Nat.leb_le; auto|destruct (r_keys x); congruence|].
+  destruct H as ((((((((((((Hn & Hs) & Hg) & Hu) & Hd) & Ht) & Hk) & Hl) & Htop) & _) & _) & _) & _).
+  constructor; auto; [apply Nat.leb_le; auto|destruct (r_keys x); congruence| |apply any_order; auto].
   intros v Hv. apply Nat.eqb_eq, (Hl v Hv).
 Qed.
 Lemma A_sane : sane A.
-Proof. apply (sane_are prec a (f_sane asked_is)). Qed.
+Proof. apply (sane_are prec a x (f_sane asked_is) true). Qed.
 Lemma some : J <> [].
 Proof. apply (J_some x (f_keys asked_is) (f_lengths asked_is)). Qed.
-Lemma keys_are : Forall2 (key_h _ (s_of x) value (a_of a x) A #(top_of prec (keys_of prec a x))) (keys_of prec a x) J.
+Lemma keys_are : Forall2 (key_h _ (s_of x) value (a_score a x) A #(top_of prec (keys_of prec a x)))
+  (keys_of prec a x) J.
 Proof.
   destruct asked_is. apply (Forall2_impl _ _ _ _ (keys_within prec a x f_sane0 f_tau0 f_top0)).
   intros k j (H1 & H2 & H3 & H4 & H5). repeat split; auto. simpl. lra.
@@ -315,10 +316,10 @@ Lemma e1_is : encloses (p_e1 p) (eps1 A).
 Proof. apply (eps1_h prec A A_sane), claims_of_h. Qed.
 Lemma lost_is : encloses (p_lost p) ML.
 Proof.
-  rewrite <- operations_are. apply (most_lost_h prec _ _ _ _ _ A_sane _ _ _ _ _ (claims_of_h prec a) _ keys_are).
+  rewrite <- operations_are. apply (most_lost_h prec _ _ _ _ _ A_sane _ _ _ _ _ (claims_of_h prec a x true) _ keys_are).
 Qed.
 Lemma grown_is : encloses (p_grown p) G.
-Proof. apply (grown_sum_h prec _ _ _ _ _ _ _ (rescalings c) _ (claims_of_h prec a) _ keys_are). Qed.
+Proof. apply (grown_sum_h prec _ _ _ _ _ _ _ (rescalings c) _ (claims_of_h prec a x true) _ keys_are). Qed.
 Lemma gain_is : encloses (p_gain p) (gain A r).
 Proof. apply (gain_of_all_h prec _ A_sane (rescalings c)), claims_of_h. Qed.
 Lemma least_is : encloses (p_least p) (1 - eps A - ML).
@@ -375,7 +376,7 @@ Proof.
 Qed.
 Local Notation err := (lse_err #(of_log c) (u_s a) #(a_lam_exponent a) (log_n c x)).
 Local Notation more :=
-  (a_merged K A #(of_log c) (u_s a) #(a_lam_exponent a) (a_of a x) (size_from prec c x) (log_n c x)).
+  (a_merged K A #(of_log c) (u_s a) #(a_lam_exponent a) (a_score a x) (size_from prec c x) (log_n c x)).
 Lemma err_is q i : encloses i q -> encloses (i_lse_err prec c (p_log p) i) (err q).
 Proof. destruct asked_is. apply err_h; auto. Qed.
 Lemma size_of_top_is : encloses (i_size_of_top prec c x p) (size_of_top prec c x).
@@ -384,7 +385,7 @@ Proof.
 Qed.
 Lemma unit_is : 0 <= u_s a <= 1.
 Proof.
-  destruct asked_is. destruct (sane_are prec a f_sane0) as [[] _].
+  destruct asked_is. destruct (sane_are prec a x f_sane0 true) as [[] _].
   split; auto. apply (le_h prec _ _ _ _ f_unit0 (exactly_h _) (one_h prec)).
 Qed.
 (** The evaluator, of any room and any bound of the references. *)
@@ -400,8 +401,8 @@ Lemma evaluated_is room whole iw : 0 <= #room -> encloses iw whole ->
   encloses (v_least e) (low_d K (s_of x) (roomy A #room) more J whole r ops).
 Proof.
   intros R0 Hw Ht. rewrite <- operations_are. destruct asked_is.
-  assert (CRoom : claims_h (with_gap A #room) (with_room (claims_of prec a) room)).
-  { destruct (claims_of_h prec a). constructor; simpl; auto. apply exactly_h. }
+  assert (CRoom : claims_h (with_gap A #room) (with_room (claims_of prec a true (scored_keys prec a x)) room)).
+  { destruct (claims_of_h prec a x true). constructor; simpl; auto. apply exactly_h. }
   destruct (evaluated_h prec K _ _ _ _ (with_gap_sane _ _ A_sane R0) J some whole _ (rescalings c)
     (operations c x) 0%nat (up A) _ _ _ _ (exactly_h (a_weight a))
     (exactly_h (reference_of (keys_of prec a x))) Hw CRoom _
@@ -426,11 +427,11 @@ Proof.
   - unfold smaller in *. destruct (lower_than _ _ _); rewrite <- H; auto.
   - auto.
 Qed.
-Lemma size_from_is k j : encloses (k_s k) (s_of x j) -> encloses (k_a k) (a_of a x j) ->
+Lemma size_from_is k j : encloses (k_s k) (s_of x j) -> encloses (k_a k) (a_score a x j) ->
   encloses (i_size_from prec c x (p_top p) k) (size_from prec c x j).
 Proof.
   intros H1 H2. assert (C0 := common_h prec c x). unfold i_size_from, size_from. apply add_h; [|apply exactly_h].
-  apply join_h; arith.
+  apply larger_h; arith.
 Qed.
 Lemma some_size : exists i, In i J /\ encloses (smallest prec (map (i_size_from prec c x (p_top p)) (p_keys p)))
   (size_from prec c x i).
@@ -456,9 +457,9 @@ Hypothesis Partition : Permutation (flat_map of_part parts) J.
 Hypothesis Part : forall q j, In q parts -> In j (of_part q) -> part j = q.
 Local Notation Cs := (d * #(r_centre x)).
 Local Notation top := #(top_of prec (keys_of prec a x)).
-Lemma scores_off j : In j J -> Rabs (sh j - (s_of x j + Cs)) <= a_of a x j.
-Proof. intros Hj. destruct asked_is. apply (score_within prec a x); auto. Qed.
-Lemma scores_below j : In j J -> s_of x j + a_of a x j <= top.
+Lemma scores_off j : In j J -> Rabs (sh j - (s_of x j + Cs)) <= a_score a x j.
+Proof. intros Hj. destruct asked_is. apply (scored_within prec a x); auto. Qed.
+Lemma scores_below j : In j J -> s_of x j + a_score a x j <= top.
 Proof.
   intros Hj. destruct asked_is. destruct (Forall2_right _ _ _ j (keys_within prec a x f_sane0 f_tau0 f_top0) Hj)
     as (k & _ & _ & _ & _ & H). auto.
@@ -473,7 +474,7 @@ Proof.
   rewrite Rabs_mult. apply Rmult_le_compat_r; auto. apply Rabs_pos.
 Qed.
 
-Lemma divided_within : divided c sh parts of_part h mean -> near #(a_out a) #(a_lam_out a) mean oh ->
+Lemma divided_within : divided c x sh parts of_part h mean -> near #(a_out a) #(a_lam_out a) mean oh ->
   check_divided prec c x p = true -> Rabs (oh - exact K (s_of x) value J) <= #(r_allowed x).
 Proof.
   intros (L & O & (M & w & y & order & Parts & Largest & AO) & Hq) Hoh Check. unfold check_divided in Check.
@@ -497,7 +498,7 @@ Proof.
     (Uf_h prec a) (lamf_h prec a) First) as [Low Tol].
   eapply Rle_trans; [|apply (within_h _ _ Check Tol)].
   apply (merged_within _ (s_of x) sh value A (a_rescalings a) (a_divisions a) #(of_log c) (u_s a) #(a_lam_exponent a)
-    A_sane eq_refl (not_negative_h _ f_log0) unit_is f_divisions0) with (keys := of_part) (part := part) (h := h)
+    A_sane eq_refl f_any0 (not_negative_h _ f_log0) unit_is f_divisions0) with (keys := of_part) (part := part) (h := h)
     (parts := parts) (Cs := Cs) (M := M) (w := w) (y := y) (order := order) (L := L) (O := O); auto.
   - apply scores_off.
   - apply scores_below.
@@ -513,7 +514,7 @@ Proof.
   - apply (finish_near prec a f_sane0 (O / L) mean); auto.
 Qed.
 
-Lemma undivided_is_within : undivided c sh parts of_part h mean -> near #(a_out a) #(a_lam_out a) mean oh ->
+Lemma undivided_is_within : undivided c x sh parts of_part h mean -> near #(a_out a) #(a_lam_out a) mean oh ->
   check_undivided prec c x p = true -> Rabs (oh - exact K (s_of x) value J) <= #(r_allowed x).
 Proof.
   intros (M & total & L & w & w' & y & order & Parts & Largest & Total & Above & AO) Hoh Check.
@@ -525,7 +526,7 @@ Proof.
   set (guess := I.upper (mul prec _ _)) in *. set (kappa := I.upper (i_kappa _ _ _ _ _)) in *.
   set (me := i_merge_err _ _ _ _ _ _ _ _ _) in *. set (e := evaluated_with _ _ _ _ _ _) in *.
   set (off := add prec (v_off e) _) in *.
-  destruct (asked_is) as [Fs Fg Fu Fd Ft Fk Fl Fto].
+  destruct (asked_is) as [Fs Fg Fu Fd Ft Fk Fl Fto Fa].
   assert (Lg := log_is). assert (Lg1 := log_ge1). assert (E1h := e1_is). assert (Lo := lost_is).
   assert (Grh := grown_is). assert (Gah := gain_is). assert (Un := unit_is). assert (N1 := n_positive).
   assert (M0 := ML_pos). assert (G1 := G_ge1).
@@ -534,14 +535,14 @@ Proof.
   (* the exponents' relative error *)
   assert (Th : encloses (i_exponent prec c) (thE A)) by apply power_less_one_h, exactly_h.
   assert (Th1 := lt_h prec _ _ _ _ Thi Th (one_h prec)). assert (Tu : u_s a <= thE A).
-  { simpl. unfold u_s. destruct (a_exponent a) as [|k]; [lia|]. simpl pow.
+  { simpl. unfold thE_of, u_s. destruct (a_exponent a) as [|k]; [lia|]. simpl pow.
     assert (1 <= (1 + #(a_u a)) ^ k) by (apply pow_R1_Rle; unfold u_s in Un; lra).
     assert ((1 + #(a_u a)) * 1 <= (1 + #(a_u a)) * (1 + #(a_u a)) ^ k)
       by (apply Rmult_le_compat_l; unfold u_s in Un; lra).
     lra. }
   (* the sizes *)
   set (Qt := Rmax (size_of_top prec c x) (size_from prec c x i0)).
-  assert (Qh : encloses qt Qt) by (apply join_h; [apply size_of_top_is|auto]).
+  assert (Qh : encloses qt Qt) by (apply larger_h; [apply size_of_top_is|auto]).
   assert (Q1 : size_of_top prec c x <= Qt) by apply Rmax_l. assert (Q2 : size_from prec c x i0 <= Qt) by apply Rmax_r.
   assert (Top := top_size). assert (Qt0 := Rle_trans _ _ _ (Rabs_pos _) (Rle_trans _ _ _ Top Q1)).
   assert (Erh := err_is Qt qt Qh). assert (Er0 := err_pos prec c x Fs Fg Fk Fl Qt Qt0).
@@ -549,11 +550,11 @@ Proof.
   { apply (upper_h _ _ Bg). apply sub_h; [|apply one_h]. apply add_h; auto. apply mul_h; auto. }
   assert (Gr1 : 1 <= G * gain A r).
   { apply times_ge1; auto. apply exp_ge1. assert (X0 := X_pos _ A_sane r). assert (Te := s_thE _ A_sane).
-    assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra). lra. }
+    assert (O0 := s_off _ A_sane). assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra). lra. }
   assert (GrL := le_h prec _ _ _ _ Gr (exactly_h _) (add_h prec _ _ _ _ (one_h prec) (exactly_h _))).
   assert (Kh : encloses (i_kept prec c p) ((1 - upd A) * (1 - u A) ^ kk K J r)).
   { unfold i_kept. change (length (p_keys p)) with (length (keys_of prec a x)). rewrite length_is.
-    destruct (claims_of_h prec a). apply mul_h; [apply sub_h; [apply one_h|auto]|]. apply power_h, sub_h; auto.
+    destruct (claims_of_h prec a x true). apply mul_h; [apply sub_h; [apply one_h|auto]|]. apply power_h, sub_h; auto.
     apply one_h. }
   assert (Kp := lt_h prec _ _ _ _ Kept zero_h Kh). set (kept := (1 - upd A) * (1 - u A) ^ kk K J r) in *.
   assert (Ph : (1 + ML / (1 - eps A)) / kept - 1 <= #part_).
@@ -583,7 +584,7 @@ Proof.
   assert (Ofh : encloses (i_of_log prec c p)
     (merged_parts.of_log A #(of_log c) (u_s a) #(a_lam_exponent a) (log_n c x)))
     by (unfold i_of_log, merged_parts.of_log, u_s; arith).
-  assert (Hx := X_h prec _ A_sane (rescalings c) _ (claims_of_h prec a)).
+  assert (Hx := X_h prec _ A_sane (rescalings c) _ (claims_of_h prec a x true)).
   assert (Far : encloses (i_far prec c p) (thE A * (log_n c x + T A) + X A r)) by (unfold i_far; arith).
   assert (Sph : encloses (i_spare prec c p grown guess) (spare A (a_rescalings a) (a_divisions a) (log_n c x) #guess
     #grown)) by (unfold i_spare, spare; arith).
@@ -629,10 +630,11 @@ Proof.
   destruct (finished_h prec K (s_of x) value more (roomy A #guess) J whole r e _ _ _ _ _ _ _ _ _ H1 H2 H3 Oh Leh
     (exactly_h (a_out a)) (exactly_h (a_lam_out a)) First) as [Low Tol].
   eapply Rle_trans; [|apply (within_h _ _ Fin Tol)].
-  assert (Out : 0 <= #(a_out a)) by (destruct (sane_are prec a Fs) as [[] _]; auto).
+  assert (Out : 0 <= #(a_out a)) by (destruct (sane_are prec a x Fs true) as [[] _]; auto).
   apply (undivided_within _ (s_of x) sh value A (a_rescalings a) (a_divisions a) #(of_log c) (u_s a)
-    #(a_lam_exponent a) A_sane eq_refl Gl Un Fd of_part part h parts Part J Partition (a_of a x) (size_from prec c x) Cs
-    #(top_of prec (keys_of prec a x)) Qt (log_n c x) scores_off scores_below sizes_are) with (M := M) (total := total)
+    #(a_lam_exponent a) A_sane eq_refl Fa Gl Un Fd of_part part h parts Part J Partition (a_score a x)
+    (size_from prec c x) Cs #(top_of prec (keys_of prec a x)) Qt (log_n c x) scores_off scores_below sizes_are)
+    with (M := M) (total := total)
     (L := L) (O := mean) (order := order) (w := w) (w2 := w') (y2 := y) (kappa := #kappa) (b := #part_)
     (grown := #grown); auto.
   - lra.

@@ -19,7 +19,7 @@ Variable of_weights : R.   (* rounding of a weight as it is stored *)
 Local Notation n := (length J).
 Local Notation gc := (documented.gc K A J r).
 (** Of any sum whose terms add up to X. *)
-Definition acc_of (v : K -> R) (X : R) := Rmin (pw A (n + Nat.max 1 d + 2 * r) * X)
+Definition acc_of (v : K -> R) (X : R) := refined A (pw A (h K A J + Nat.max 1 d + 2 * r) * X)
   ((1 + gc) * ((1 + INR d + 2 * INR r) * u A * X +
     (1 + gc) * Sum (fun j => Rmin (u A * X) (pp K s A a J Mp r j * Rabs (v j))) J)).
 Definition Nd_of (v : K -> R) (X : R) := of_weights * X + (1 + of_weights) * acc_of v X.
@@ -42,6 +42,7 @@ Variable s : K -> R.
 Variable A : arith.
 Hypothesis OK : sane A.
 Hypothesis RN : nearest A = true.
+Hypothesis Any : additions A = None.
 Variable a : K -> R.
 Variable J : list K.
 Hypothesis NJ : J <> [].
@@ -127,7 +128,8 @@ Lemma products_first p k v X : 0 <= X -> 0 <= p -> (k <= n - 1)%nat ->
   by_sum K s A a J Mp 0 ((1 + p) * (1 + u A) ^ S d) k (big K s A a J Mp 0 v X) v X <= Nd_of K s A a J Mp 0 d p v X.
 Proof.
   intros PX Pp Hk. eapply Rle_trans; [apply by_sum_first; auto|]. unfold Nd_of. apply Rplus_le_compat_l.
-  apply Rmult_le_compat_l; [lra|]. unfold acc_of, acc_first, gc, cN. simpl (INR 0).
+  apply Rmult_le_compat_l; [lra|]. unfold acc_of, acc_first, refined, h, gc, cN. rewrite RN, Any.
+  simpl (INR 0).
   replace (n + 1 + 2 * 0)%nat with (n + 1)%nat by lia. rewrite Rmult_0_r, Rplus_0_r.
   apply Rle_min_compat; [|lra]. apply Rmult_le_compat_r; auto. apply pw_mono; auto. lia.
 Qed.
@@ -165,8 +167,8 @@ Definition divides_first (J : list K) (o : R) := exists m e p w l first_order or
 
 (** ** Its arithmetic: what a division makes of a weight counts as if it were stored so. *)
 Definition as_divided : arith := {| u := u A; lam := lam A; thE := thE A; xl := xl A; xr := xr A; T := T A;
-  gap := gap A; eps := eps A; lame := lame A; up := (1 + u A) ^ d * (1 + up A) - 1;
-  lamp := lamp A + (1 + up A) * lam A; upd := upd A; lampd := lampd A; nearest := nearest A |}.
+  gap := gap A; off := 0; last := 0; eps := eps A; lame := lame A; up := (1 + u A) ^ d * (1 + up A) - 1;
+  lamp := lamp A + (1 + up A) * lam A; upd := upd A; lampd := lampd A; nearest := nearest A; additions := None |}.
 Local Notation B := as_divided.
 Lemma as_divided_sane : sane B.
 Proof.
@@ -307,7 +309,7 @@ Proof.
   assert (HF := sum_at_least K sh B OB J 0 NJ _ m Ml Fk Hi).
   set (bl := big K s B a J Mp 0 (one K) 1).
   destruct (weights_error K s sh B OB a J Mp kl cl 0 bl Cs NJ Ha _ m l 0 Ml Hm SL (le_n _) HF) as (PW & HD & HL).
-  destruct (denominator_documented K s B OB RN a J Mp 0 ops kl cl NJ) as [D1 D2]; [unfold kk; lia|lia|].
+  destruct (denominator_documented K s B OB RN a J Mp 0 ops kl cl NJ) as [D1 D2]; [unfold hk; simpl; lia|lia|].
   fold bl in D1, D2.
   assert (FkO : forall t, In t (map term oo) -> known K sh B m 0 t)
     by (intros t It; apply Fk, (Permutation_in _ (Permutation_sym Pt)); auto).
@@ -324,7 +326,8 @@ Proof.
   { unfold lowd, low_d. assert (HU : 0 <= UDd K s B a J Mp 0).
     { assert (0 <= UD0 K s B a J Mp 0); [|unfold UDd; assert (Q := s_upd B OB);
         assert (0 <= UD0 K s B a J Mp 0 * upd B) by (apply Rmult_le_pos; auto); lra].
-      assert (G := pw_pos B OB (cN K J 0)). fold (gc K B J 0) in G. apply Rmin_glb; [apply pw_pos; auto|].
+      assert (G := pw_pos B OB (cN K J 0)). fold (gc K B J 0) in G.
+      unfold UD0, refined. change (nearest B) with (nearest A). rewrite RN. apply Rmin_glb; [apply pw_pos; auto|].
       apply Rmult_le_pos; [lra|]. simpl (INR 0). simpl (u B).
       assert (0 <= (1 + gc K B J 0) * Sum (fun j => Rmin (u A) (pp j)) J); [|lra]. apply Rmult_le_pos; [lra|].
       apply Sum_nonneg. intros. apply Rmin_glb; auto. apply pp_pos; auto. }
@@ -333,12 +336,13 @@ Proof.
       assert (Ll : 0 <= lam_l B <= w_l B * lampd B).
       { unfold lam_l, w_l. simpl. assert (0 <= upd A * lampd A) by (apply Rmult_le_pos; auto). lra. }
       destruct (lost_le_d K s B OB a J Mp 0 ops (one K) (w_l B) (lam_l B) (lampd B) kl cl NJ (wl_ge1 B OB)
-        (s_lampd B OB) Ll ltac:(unfold kk; lia) ltac:(lia)). unfold LDd. lra. }
-    assert ((1 - upd B) * (1 - u B) ^ cD K J 0 <= 1 * 1).
+        (s_lampd B OB) Ll ltac:(unfold hk; simpl; lia) ltac:(lia)). unfold LDd. lra. }
+    assert ((1 - upd B) * (1 - u B) ^ (h K B J + 2 * 0) <= 1 * 1).
     { assert (Q1 := s_upd B OB). assert (Q2 := s_upd1 B OB). assert (Q3 := s_u B OB). assert (Q4 := s_u1 B OB).
-      assert ((1 - u B) ^ cD K J 0 <= 1 ^ cD K J 0) by (apply pow_incr; lra). rewrite pow1 in *.
+      assert ((1 - u B) ^ (h K B J + 2 * 0) <= 1 ^ (h K B J + 2 * 0)) by (apply pow_incr; lra). rewrite pow1 in *.
       apply Rmult_le_compat; try lra. apply pow_le. lra. }
-    assert (Rmax (1 - UDd K s B a J Mp 0) ((1 - upd B) * (1 - u B) ^ cD K J 0) <= 1) by (apply Rmax_lub; lra). lra. }
+    assert (Rmax (1 - UDd K s B a J Mp 0) ((1 - upd B) * (1 - u B) ^ (h K B J + 2 * 0)) <= 1)
+      by (apply Rmax_lub; lra). lra. }
   assert (IW : W / l <= / lowd).
   { apply Rmult_le_reg_r with (l * lowd); [apply Rmult_lt_0_compat; auto|]. unfold Rdiv.
     replace (W * / l * (l * lowd)) with (W * lowd) by (field; lra).
@@ -354,8 +358,9 @@ Proof.
   set (TT := Sum (fun j => Rabs (sh j - q)) J). set (XL := Sum (fun j => Rabs (e j - ln l - (sh j - q))) J).
   assert (TT0 : 0 <= TT) by (apply Sum_nonneg; intros; apply Rabs_pos).
   assert (XL0 : 0 <= XL) by (apply Sum_nonneg; intros; apply Rabs_pos).
-  set (Q := {| u := u A; lam := lam A; thE := 0; xl := XL; xr := 0; T := TT; gap := 0; eps := eps A;
-    lame := lame A / l; up := up B; lamp := lamp B; upd := 0; lampd := 0; nearest := nearest A |}).
+  set (Q := {| u := u A; lam := lam A; thE := 0; xl := XL; xr := 0; T := TT; gap := 0; off := 0; last := 0;
+    eps := eps A; lame := lame A / l; up := up B; lamp := lamp B; upd := 0; lampd := 0; nearest := nearest A;
+    additions := None |}).
   assert (OQ : sane Q).
   { destruct OB. simpl in *. assert (0 < / l) by (apply Rinv_0_lt_compat; auto).
     assert (0 <= lame A / l) by (apply Rmult_le_pos; lra). constructor; simpl; auto; lra. }
@@ -415,7 +420,7 @@ Proof.
   assert (By : Rmin ((P Q (w_o B) ko - 1) * size_sum K sh vv q (map term oo))
       (refined_error Q (w_o B) ko 0 (bigs K bo (map term oo)) (size_sum K sh vv q (map term oo))
         (small_sum K sh vv bo q (map term oo))) <= il * Nd_of K s B a J Mp 0 d (up A) vv size).
-  { assert (Bs := products_first K s B OB RN a J NJ Mp d ltac:(lia) (up A) ko vv size Sz0 Up0 ltac:(lia)).
+  { assert (Bs := products_first K s B OB RN eq_refl a J NJ Mp d ltac:(lia) (up A) ko vv size Sz0 Up0 ltac:(lia)).
     change (u B) with (u A) in Bs. rewrite <- Ew in Bs. fold bo in Bs.
     eapply Rle_trans; [|apply Rmult_le_compat_l; [lra|apply Bs]]. unfold by_sum. change (nearest B) with (nearest A).
     rewrite RN. change (P B) with (P Q). change (refined_error B) with (refined_error Q).
@@ -447,9 +452,10 @@ Proof.
     { unfold lam_o, w_o. assert (Q1 := s_up B OB). assert (Q2 := s_lamp B OB). assert (Q3 := s_u B OB).
       assert (0 <= up B * ((1 + u B) * lamp B)) by (apply Rmult_le_pos; auto). unfold lam_o in Lo0. lra. }
     destruct (lost_le_d K s B OB a J Mp 0 ops vv (w_o B) (lam_o B) (lamp B) ko co NJ Wo (s_lamp B OB) Lo
-      ltac:(unfold kk; lia) ltac:(lia)) as [_ LL].
-    eapply Rle_trans; [|apply Rmult_le_compat_l; [lra|apply LL]]. fold FF. unfold lost, lostJ.
-    simpl (g Q ^ 0). simpl (g B ^ 0). simpl (u B). change (u Q) with (u A). rewrite !Rmult_1_r.
+      ltac:(unfold hk; simpl; lia) ltac:(lia)) as [_ LL].
+    eapply Rle_trans; [|apply Rmult_le_compat_l; [lra|apply LL]]. fold FF. unfold lost, lostJ, twice.
+    change (nearest B) with (nearest A). rewrite RN. simpl (g Q ^ 0). simpl (g B ^ 0). simpl (u B).
+    change (u Q) with (u A). rewrite !Rmult_1_r.
     assert (G := pow_ge1 (u A) ko U0). set (gk := (1 + u A) ^ ko) in *.
     set (V := losses K sh Q (part 0) vv (w_o B) ((1 + u A) * lamp B) (map term oo) q 0).
     set (V' := Sum (fun j => Rabs (vv j) * loss B (part 0) (w_o B) (lam_o B) 0 (pp j)) J).

@@ -1,6 +1,7 @@
-(** The bound in the form of error-bounds.md 1.1 and 1.2 (sums of any order, to nearest, refined), for every kernel
-    whose two sums are [sums]: no count of a particular kernel is left in it but R, the rescalings of a weight, and the
-    operations that may underflow ([sums_counts]: n (2 + R) are always enough). *)
+(** The bound in the form of error-bounds.md 1.1 and 1.2 (sums of any order or of a declared depth; to nearest and then
+    refined, or not), for every kernel whose two sums are [sums_by]: no count of a particular kernel is left in it but
+    R, the rescalings of a weight, and the operations that may underflow ([sums_by_counts]: n (2 + R) are always
+    enough). *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 From Attest.Rounding Require Import basics merge bound.
 Import ListNotations.
@@ -11,8 +12,10 @@ Variable K : Type.
 Variables s sh vv : K -> R.
 Variable A : arith.
 Hypothesis OK : sane A.
-Hypothesis RN : nearest A = true.
-Variable a : K -> R.
+Variable xk : K -> R.
+Hypothesis Hxk : forall j, xk j <= xl A + off A.
+Variables a a0 : K -> R.
+Hypothesis Hab : forall j, (1 + thE A) * a0 j + xk j <= (1 + thE A) * a j + xl A.
 Variable J : list K.
 Variable Mp : R.
 Variable r : nat.
@@ -28,33 +31,53 @@ Definition pw (c : nat) := (1 + u A) ^ c - 1.
 Definition cN := (n + 1 + 2 * r)%nat.
 Definition cD := (n + 2 * r)%nat.
 Definition gc := pw cN.
-Definition acc := Rmin (pw cN * size)
+(** h there: the declared depth, or n. *)
+Definition h := match additions A with Some d => Nat.min d n | None => n end.
+(** Sums that do not round to nearest have no refined form. *)
+Definition refined (x y : R) := if nearest A then Rmin x y else x.
+Definition acc := refined (pw (h + 1 + 2 * r) * size)
   ((1 + gc) * ((1 + 2 * INR r) * u A * size + (1 + gc) * Sum (fun j => Rmin (u A * size) (pp j * Rabs (vv j))) J)).
 Definition Nd := up A * size + (1 + up A) * acc.
-Definition UD0 := Rmin (pw cD) ((1 + gc) * (2 * INR r * u A + (1 + gc) * Sum (fun j => Rmin (u A) (pp j)) J)).
+Definition UD0 := refined (pw (h + 2 * r)) ((1 + gc) * (2 * INR r * u A + (1 + gc) *
+  Sum (fun j => Rmin (u A) (pp j)) J)).
 Definition UDd := UD0 + upd A + UD0 * upd A.
 (** Underflow, in a sum of weights times v where storing a weight may lose lamp': key by key no more than there is. What
     stands beside the document's (2 + R) lame and 2 pp: lamp' where that is less, as it is where none is stored; the
     sixteenth of a weight, by all rescalings but one; what two underflows of a key make of each other; and [grown],
     which is 1 but for rounding (and for gap). *)
 Definition kk := (n - 1 + r)%nat.
+Definition hk := (match additions A with Some d => Nat.min d (n - 1) | None => n - 1 end + r)%nat.
 Definition by_exp_d (lamp' : R) := lame A * (1 + INR r * gain A 0) + Rmin lamp' (lame A).
 Definition twice_d (lamp' : R) := INR r * (lame A * (17 + 16 * INR r) * (lamp' + by_exp_d lamp')).
 Definition loss_d (lamp' : R) j :=
   Rmin lamp' (pp j) + Rmin (by_exp_d lamp') ((1 + / 16) * pp j + Rmin lamp' (pp j)) + twice_d lamp'.
-Definition grown (w0 : R) := F A r * w0 * (1 + u A) ^ kk * g A ^ r.
+Definition grown (w0 : R) := F A r * w0 * (1 + u A) ^ hk * g A ^ r.
 Definition lost_d (v : K -> R) (w0 lamp' : R) :=
-  grown w0 * (2 * (Sum (fun j => Rabs (v j) * loss_d lamp' j) J + INR ops * lam A)).
+  grown w0 * (twice A * (Sum (fun j => Rabs (v j) * loss_d lamp' j) J + INR ops * lam A)).
 Definition LNd := lost_d vv (w_o A) (lamp A).
 Definition LDd := lost_d (one K) (w_l A) (lampd A).
 (** 1.7.24: a lower bound of the denominator that stays positive. *)
-Definition low_d := Rmax (1 - UDd) ((1 - upd A) * (1 - u A) ^ cD) - LDd.
+Definition low_d := Rmax (1 - UDd) ((1 - upd A) * (1 - u A) ^ (h + 2 * r)) - LDd.
 Definition pre_d := spread + (Nd + LNd + (Rabs exact + spread) * (UDd + LDd)) / low_d.
 Definition documented (Uf lamf : R) := (1 + Uf) * pre_d + Uf * Rabs exact + lamf.
 
-Lemma sums_counts v w0 lamw ts m y k r' c : sums K sh A v w0 lamw ts m y k r' c ->
+Lemma sums_by_counts v w0 lamw ts m y k r' c : sums_by K sh A xk v w0 lamw ts m y k r' c ->
   (1 <= length ts /\ k <= length ts - 1 + r' /\ c + 1 <= length ts * (2 + r'))%nat.
 Proof. induction 1; simpl; try rewrite app_length; try (unfold rescaled; rewrite map_length); nia. Qed.
+
+(** No term passes more additions than were declared. *)
+Definition shallow (k : nat) := match additions A with Some d => (k <= d + r)%nat | None => True end.
+Lemma shallow_counts v w0 lamw ts m y k r' c : sums_by K sh A xk v w0 lamw ts m y k r' c ->
+  length ts = n -> (r' <= r)%nat -> shallow k -> (k <= hk)%nat.
+Proof.
+  intros H N Hr S. destruct (sums_by_counts _ _ _ _ _ _ _ _ _ H) as (_ & Q & _). rewrite N in Q.
+  unfold shallow, hk in *.
+  destruct (additions A); lia.
+Qed.
+Lemma h_le : (h <= n)%nat.
+Proof. unfold h. destruct (additions A); lia. Qed.
+Lemma hk_le : (hk <= h + r)%nat /\ (hk <= kk)%nat.
+Proof. unfold hk, h, kk. destruct (additions A); lia. Qed.
 
 Lemma pw_mono c c' : (c <= c')%nat -> pw c <= pw c'.
 Proof. intros. unfold pw. assert (Q := pow_mono (u A) c c' (s_u A OK) H). lra. Qed.
@@ -91,24 +114,26 @@ Lemma small_pos' b v : J <> [] -> 0 <= small K s A a J Mp r b v.
 Proof. intros. apply Sum_nonneg. intros. destruct (b x); [lra|].
 apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos]. Qed.
 
-(** Any sum: p is the error of a weight as it enters, e its roundings on the way in, k <= n - 1 + R. *)
+(** Any sum: p is the error of a weight as it enters, e its roundings on the way in, k <= n - 1 + R, or h + R. *)
 Lemma by_sum_le w0 p e k v X : J <> [] -> 0 <= X -> 0 <= p -> w0 = (1 + p) * (1 + u A) ^ e -> (e <= 1)%nat ->
-  (k <= kk)%nat ->
+  (k <= hk)%nat ->
   by_sum K s A a J Mp r w0 k (big v X) v X <=
-    p * X + (1 + p) * Rmin (pw (n + e + 2 * r) * X)
+    p * X + (1 + p) * refined (pw (h + e + 2 * r) * X)
       ((1 + gc) * ((INR e + 2 * INR r) * u A * X + (1 + gc) * Sum (fun j => Rmin (u A * X) (pp j * Rabs (v j))) J)).
 Proof.
-  intros NJ PX Pp Ew He Hk. assert (U0 := s_u A OK). unfold by_sum. rewrite RN. unfold refined_error, P.
+  intros NJ PX Pp Ew He Hk. assert (U0 := s_u A OK). unfold by_sum, refined, refined_error, P.
   assert (Ew' : w0 * (1 + u A) ^ k = (1 + p) * (1 + u A) ^ (e + k)) by (rewrite Ew, pow_add; ring).
-  rewrite Ew'. assert (Nn : (1 <= n)%nat) by (destruct J; simpl; [congruence|lia]). unfold kk in Hk.
-  assert (B1 : (1 + u A) ^ (e + k) <= 1 + pw (n + e + 2 * r)).
-  { unfold pw. assert (Q := pow_mono (u A) (e + k) (n + e + 2 * r) U0 ltac:(lia)). lra. }
-  assert (B2 : 1 + pw (n + e + 2 * r) <= 1 + gc).
-  { assert (Q := pw_mono (n + e + 2 * r) cN ltac:(unfold cN; lia)). unfold gc. lra. }
+  rewrite Ew'. assert (Hn := h_le). destruct hk_le as [Hh _].
+  assert (B1 : (1 + u A) ^ (e + k) <= 1 + pw (h + e + 2 * r)).
+  { unfold pw. assert (Q := pow_mono (u A) (e + k) (h + e + 2 * r) U0 ltac:(lia)). lra. }
+  assert (B2 : 1 + pw (h + e + 2 * r) <= 1 + gc).
+  { assert (Q := pw_mono (h + e + 2 * r) cN ltac:(unfold cN; lia)). unfold gc. lra. }
   assert (B3 : 1 <= (1 + u A) ^ (e + k)) by (apply pow_ge1; auto).
   assert (Be : (1 + u A) ^ e = 1 + INR e * u A).
   { destruct e as [|[|]]; simpl; try lra. lia. }
   set (Q := (1 + u A) ^ (e + k)) in *. set (gg := 1 + gc) in *.
+  destruct (nearest A); [|assert (0 <= (1 + p) * X) by (apply Rmult_le_pos; lra);
+    assert (Q * ((1 + p) * X) <= (1 + pw (h + e + 2 * r)) * ((1 + p) * X)) by (apply Rmult_le_compat_r; auto); lra].
   rewrite Rmult_comm with (r1 := 1 + p) (r2 := Rmin _ _).
   assert (Rd : forall x y, Rmin x y * (1 + p) = Rmin (x * (1 + p)) (y * (1 + p))).
   { intros x y. unfold Rmin. destruct (Rle_dec x y) as [H1|H1], (Rle_dec (x * (1 + p)) (y * (1 + p))) as [H2|H2];
@@ -118,7 +143,7 @@ Proof.
   rewrite Rd. assert (Rp : forall x y z, x + Rmin y z = Rmin (x + y) (x + z)).
   { intros x y z. unfold Rmin. destruct (Rle_dec y z), (Rle_dec (x + y) (x + z)); lra. }
   rewrite Rp. apply Rle_min_compat.
-  - assert ((1 + p) * Q * X <= (1 + p) * (1 + pw (n + e + 2 * r)) * X)
+  - assert ((1 + p) * Q * X <= (1 + p) * (1 + pw (h + e + 2 * r)) * X)
       by (apply Rmult_le_compat_r; auto; apply Rmult_le_compat_l; lra). lra.
   - rewrite <- (partition v X). assert (Cp := count_pos (big v X)). assert (Sp := small_pos' (big v X) v NJ).
     assert (Ir := pos_INR r). assert (Ie := pos_INR e).
@@ -159,7 +184,7 @@ Proof.
   intros NJ W L [L1 L2]. assert (Pj := pp_pos j NJ). set (x := pp j) in *. assert (E0 := s_lame A OK).
   assert (Gp := gain_pos A 0). assert (Ir := pos_INR r).
   assert (Sc : forall x1 b c, x1 <= w0 * b -> Rmin x1 (w0 * c) <= w0 * Rmin b c).
-  { intros x1 b c Hab.
+  { intros x1 b c Hxb.
     destruct (Rle_dec b c) as [Q|Q]; [rewrite (Rmin_left b c) by auto|rewrite (Rmin_right b c) by lra].
     - eapply Rle_trans; [apply Rmin_l|auto].
     - apply Rmin_r. }
@@ -188,7 +213,7 @@ Proof.
 Qed.
 
 Lemma lost_le_d v w0 lamw lamp' k c : J <> [] -> 1 <= w0 -> 0 <= lamp' -> 0 <= lamw <= w0 * lamp' ->
-  (k <= kk)%nat -> (c <= ops)%nat ->
+  (k <= hk)%nat -> (c <= ops)%nat ->
   0 <= F A r * lostJ K s A a J Mp r v w0 lamw k c <= lost_d v w0 lamp'.
 Proof.
   intros NJ W L [L1 L2] Hk Hc. assert (U0 := s_u A OK). assert (Qk := pow_mono (u A) _ _ U0 Hk).
@@ -207,18 +232,19 @@ Proof.
   { assert (INR c * lam A <= INR ops * lam A) by (apply Rmult_le_compat_r; auto).
     assert (INR ops * lam A <= w0 * (INR ops * lam A)) by (apply le_times; auto; apply Rmult_le_pos; lra). lra. }
   assert (C0 : 0 <= INR c * lam A) by (apply Rmult_le_pos; auto).
-  set (G1 := (1 + u A) ^ k) in *. set (G2 := (1 + u A) ^ kk) in *. set (Gg := g A ^ r) in *. set (FF := F A r) in *.
+  set (G1 := (1 + u A) ^ k) in *. set (G2 := (1 + u A) ^ hk) in *. set (Gg := g A ^ r) in *. set (FF := F A r) in *.
   assert (GG : 0 <= G1 * Gg <= G2 * Gg).
   { split; [apply Rmult_le_pos; lra|apply Rmult_le_compat_r; lra]. }
   split.
-  - apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; lra.
+  - assert (T2 := twice_ge1 A). apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; [lra|]. apply Rmult_le_pos; lra.
   - assert (Q : G1 * Gg * (V + INR c * lam A) <= G2 * Gg * (w0 * (V' + INR ops * lam A)))
       by (apply Rmult_le_compat; lra).
-    assert (Q2 := Rmult_le_compat_l FF _ _ ltac:(lra) Q). lra.
+    assert (Q2 := Rmult_le_compat_l FF _ _ ltac:(lra) Q). assert (T2 := twice_ge1 A).
+    assert (Q3 := Rmult_le_compat_l (twice A) _ _ ltac:(lra) Q2). lra.
 Qed.
 
 (** What the two sums err by, in that form. *)
-Lemma numerator_documented ko co : J <> [] -> (ko <= kk)%nat -> (co <= ops)%nat ->
+Lemma numerator_by ko co : J <> [] -> (ko <= hk)%nat -> (co <= ops)%nat ->
   EN K s vv A a J Mp ko co r (big vv size) <= Nd + LNd.
 Proof.
   intros NJ Ko Co. assert (Wo := wo_ge1 A OK). assert (L0 := lamw_o_pos A OK). assert (Q1 := s_lamp A OK).
@@ -231,7 +257,7 @@ Proof.
     apply (lost_le_d vv (w_o A) (lam_o A) (lamp A) ko co NJ Wo Q1 Lo Ko Co).
 Qed.
 
-Lemma denominator_documented kl cl : J <> [] -> (kl <= kk)%nat -> (cl <= ops)%nat ->
+Lemma denominator_by kl cl : J <> [] -> (kl <= hk)%nat -> (cl <= ops)%nat ->
   let b := big (one K) 1 in
   UD K s A a J Mp kl r b + LD K s A a J Mp kl cl r <= UDd + LDd /\ low_d <= low K s A a J Mp kl cl r b.
 Proof.
@@ -241,7 +267,7 @@ Proof.
     { apply Sum_ext. intros. unfold one. rewrite Rabs_R1, !Rmult_1_r. auto. }
     unfold UD. assert (Q := by_sum_le (w_l A) (upd A) 0 kl (one K) 1 NJ ltac:(lra) (s_upd A OK)
       ltac:(unfold w_l; simpl; ring) ltac:(lia) Kl).
-    rewrite Sum1 in Q. eapply Rle_trans; [apply Q|]. unfold UDd, UD0, cD. simpl (INR 0).
+    rewrite Sum1 in Q. eapply Rle_trans; [apply Q|]. unfold UDd, UD0. simpl (INR 0).
     rewrite Nat.add_0_r, !Rmult_1_r, Rplus_0_l. lra. }
   assert (HLD : LD K s A a J Mp kl cl r <= LDd).
   { assert (Ll : 0 <= lam_l A <= (w_l A) * lampd A).
@@ -252,67 +278,80 @@ Proof.
   - eapply Rle_trans; [|apply Rmax_l]. lra.
   - eapply Rle_trans; [|apply Rmax_r]. unfold w_l. replace (2 - (1 + upd A)) with (1 - upd A) by ring.
     assert (P1 := s_upd1 A OK). assert (P2 := s_u1 A OK). assert (P3 := s_u A OK). apply Rmult_le_compat_l; [lra|].
-    assert (Nn : (1 <= n)%nat) by (destruct n eqn:En; [apply length_zero_iff_nil in En; congruence|lia]).
-    assert (Le : (kl <= cD)%nat) by (unfold kk, cD in *; lia).
-    replace ((1 - u A) ^ cD) with ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl))
+    destruct hk_le as [Hh _]. set (cd := (h + 2 * r)%nat). assert (Le : (kl <= cd)%nat) by (unfold cd; lia).
+    replace ((1 - u A) ^ cd) with ((1 - u A) ^ kl * (1 - u A) ^ (cd - kl))
       by (rewrite <- pow_add; f_equal; lia).
-    assert (Le1 : (1 - u A) ^ (cD - kl) <= 1 ^ (cD - kl)) by (apply pow_incr; lra). rewrite pow1 in Le1.
+    assert (Le1 : (1 - u A) ^ (cd - kl) <= 1 ^ (cd - kl)) by (apply pow_incr; lra). rewrite pow1 in Le1.
     assert (Q2 : 0 <= (1 - u A) ^ kl) by (apply pow_le; lra).
-    assert ((1 - u A) ^ kl * (1 - u A) ^ (cD - kl) <= (1 - u A) ^ kl * 1) by (apply Rmult_le_compat_l; auto). lra.
+    assert ((1 - u A) ^ kl * (1 - u A) ^ (cd - kl) <= (1 - u A) ^ kl * 1) by (apply Rmult_le_compat_l; auto). lra.
 Qed.
 
 (** A kernel whose sum of weights is at least 1 / F, for whatever reason. *)
-Lemma documented_of_sums tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
+Lemma documented_of_sums_by tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
   J <> [] ->
   Permutation (map fst to_) J -> Permutation tl to_ ->
-  sums K sh A (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
-  sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
-  (cl <= ops)%nat -> (co <= ops)%nat ->
-  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
+  sums_by K sh A xk (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  sums_by K sh A xk vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (cl <= ops)%nat -> (co <= ops)%nat -> shallow kl -> shallow ko ->
+  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a0 j) ->
   m <= Mp + gap A + Cs -> 1 <= Sum (weight K sh m) tl * F A r ->
   0 < low_d ->
   0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact) <= documented Uf lamf.
 Proof.
-  intros NJ M Hp HL Hrl HO Hro Hcl Hco Ha Hm HF Hd HUf Hoh.
+  intros NJ M Hp HL Hrl HO Hro Hcl Hco Sl So Ha Hm HF Hd HUf Hoh.
   assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
   assert (No : length to_ = n) by (rewrite <- (map_length fst), (Permutation_length M); auto).
   assert (Nl : length tl = n) by (rewrite (Permutation_length Hp); auto).
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ HL) as (_ & Kl & _).
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ HO) as (_ & Ko & _). rewrite Nl in *. rewrite No in *.
+  assert (Kl := shallow_counts _ _ _ _ _ _ _ _ _ HL Nl Hrl Sl).
+  assert (Ko := shallow_counts _ _ _ _ _ _ _ _ _ HO No Hro So).
   set (bl := big (one K) 1). set (bo := big vv size).
-  destruct (weights_error K s sh A OK a J Mp kl cl r bl Cs NJ Ha tl m l rl Ml Hm HL Hrl HF) as (PW & HD & Hl).
-  destruct (denominator_documented kl cl NJ) as [D1 D2]; [unfold kk; lia|auto|]. fold bl in D1, D2.
+  destruct (weights_error_by K s sh A OK xk Hxk a a0 Hab J Mp kl cl r bl Cs NJ Ha tl m l rl Ml Hm HL Hrl HF)
+    as (PW & HD & Hl).
+  destruct (denominator_by kl cl NJ) as [D1 D2]; auto. fold bl in D1, D2.
   rewrite (Sum_perm _ _ _ Hp) in HF, PW, HD, Hl. set (W := Sum (weight K sh m) to_) in *.
   assert (PD : 0 <= UD K s A a J Mp kl r bl + LD K s A a J Mp kl cl r).
   { apply Rmult_le_reg_l with W; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD]. }
   unfold documented, pre_d.
-  apply (mean_error K s sh vv A OK a J Mp ko co r bo Cs NJ Ha to_ m o ro l (Nd + LNd) (UDd + LDd) low_d); auto.
-  - apply numerator_documented; auto. unfold kk. lia.
+  apply (mean_error_by K s sh vv A OK xk Hxk a a0 Hab J Mp ko co r bo Cs NJ Ha to_ m o ro l (Nd + LNd) (UDd + LDd)
+    low_d);    auto.
+  - apply numerator_by; auto.
   - lra.
   - fold W. eapply Rle_trans; [apply HD|]. apply Rmult_le_compat_l; lra.
   - fold W. eapply Rle_trans; [|apply Hl]. apply Rmult_le_compat_l; lra.
 Qed.
 
 (** The claim of error-bounds.md for every kernel of the class. *)
-Theorem documented_bound tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co :
+Theorem documented_bound_by : largest_off K sh A xk J -> forall tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co,
   J <> [] ->
   Permutation (map fst to_) J -> Permutation tl to_ ->
-  sums K sh A (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
-  sums K sh A vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
-  (cl <= ops)%nat -> (co <= ops)%nat ->
-  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a j) ->
-  (forall j, In j J -> s j + a j <= Mp) ->
+  sums_by K sh A xk (one K) (w_l A) (lampd A) tl m l kl rl cl -> (rl <= r)%nat ->
+  sums_by K sh A xk vv (w_o A) ((1 + u A) * lamp A) to_ m o ko ro co -> (ro <= r)%nat ->
+  (cl <= ops)%nat -> (co <= ops)%nat -> shallow kl -> shallow ko ->
+  (forall j, In j J -> Rabs (sh j - (s j + Cs)) <= a0 j) ->
+  (forall j, In j J -> s j + a0 j <= Mp) ->
   (exists i, In i J /\ m <= sh i + gap A) ->
   0 < low_d ->
   0 <= Uf -> near Uf lamf (o / l) oh ->
   Rabs (oh - exact) <= documented Uf lamf.
 Proof.
-  intros NJ M Hp HL Hrl HO Hro Hcl Hco Ha HM Hi Hd HUf Hoh.
+  intros HLi tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co NJ M Hp HL Hrl HO Hro Hcl Hco Sl So Ha HM Hi Hd HUf Hoh.
   assert (Ml : Permutation (map fst tl) J) by (eapply Permutation_trans; [apply Permutation_map; apply Hp|auto]).
-  assert (Fk := terms_known K sh A OK r _ _ _ _ _ _ _ _ _ (wl_ge1 A OK) (s_lampd A OK) HL Hrl).
-  apply (documented_of_sums tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co); auto.
-  - apply (reference_at_most K s sh A a J Mp Cs Ha m HM Hi).
-  - apply (sum_at_least K sh A OK J r NJ tl m Ml Fk Hi).
+  assert (Fk := terms_known_by K sh A OK xk Hxk r _ _ _ _ _ _ _ _ _ (wl_ge1 A OK) (s_lampd A OK) HL Hrl).
+  apply (documented_of_sums_by tl to_ m l o Cs Uf lamf oh kl rl cl ko ro co); auto.
+  - apply (reference_at_most K s sh A a0 J Mp Cs Ha m HM Hi).
+  - apply (sum_at_least_by K sh A OK xk J r NJ tl m Ml Fk HLi Hi).
 Qed.
 End Documented.
+(** In any order there is nothing to ask of a depth. *)
+Global Hint Extern 0 (shallow _ _ _) => exact Logic.I : core.
+
+(** Where no exponent errs by anything of its own. *)
+Definition sums_counts K sh A := sums_by_counts K sh A (plain K A).
+Definition numerator_documented K s vv A OK (_ : nearest A = true) := numerator_by K s vv A OK.
+Definition denominator_documented K s A OK (_ : nearest A = true) := denominator_by K s A OK.
+Definition documented_of_sums K s sh vv A OK (_ : nearest A = true) a :=
+  documented_of_sums_by K s sh vv A OK (plain K A) (plain_off K A OK) a a (plain_errors K A a).
+Definition documented_bound K s sh vv A OK (_ : nearest A = true) a J Mp r ops :=
+  documented_bound_by K s sh vv A OK (plain K A) (plain_off K A OK) a a (plain_errors K A a) J Mp r ops
+    (plain_largest K sh A OK J).

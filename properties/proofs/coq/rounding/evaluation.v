@@ -16,7 +16,9 @@ Import V.
 (** Between which numbers the claims of merge.v's record are. *)
 Record claims := Claims {
   i_u : I.type; i_lam : I.type; i_thE : I.type; i_xl : I.type; i_xr : I.type; i_T : I.type; i_gap : I.type;
-  i_eps : I.type; i_lame : I.type; i_up : I.type; i_lamp : I.type; i_upd : I.type; i_lampd : I.type }.
+  i_off : I.type; i_last : I.type;
+  i_eps : I.type; i_lame : I.type; i_up : I.type; i_lamp : I.type; i_upd : I.type; i_lampd : I.type;
+  i_additions : option nat; i_nearest : bool }.
 (** A key: its exact score, the error of the computed one, its value. *)
 Record key := Key { k_s : I.type; k_a : I.type; k_v : I.type }.
 (** Its weight relative to a reference, times e^E, times e^-E, times e^E - 1. *)
@@ -66,35 +68,40 @@ Definition shared (least exact : I.type) w :=
 
 Variables exact : I.type.
 Variable l : list share.
-Definition i_spread := below prec (total prec (fun x => s_ph x *' s_apart x) l) (largest s_apart l).
-Definition i_size := below prec (total prec (fun x => s_pp x *' s_size x) l) (largest s_size l).
+Definition i_spread := below prec (total prec (fun x => s_ph x *' s_apart x) l) (largest prec s_apart l).
+Definition i_size := below prec (total prec (fun x => s_pp x *' s_size x) l) (largest prec s_size l).
 Definition i_pw k := power_less_one prec (i_u c) k.
 Variables spread size : I.type.
 Variable d : nat.              (* roundings of a division before the values; 0: there is none *)
 Variable of_weights : I.type.  (* of weights as they are stored *)
 Local Notation cN := (n + 1 + 2 * r)%nat.
-Local Notation cD := (n + 2 * r)%nat.
+(** How many additions a term passes. *)
+Definition i_h := match i_additions c with Some d => Nat.min d n | None => n end.
+Definition i_hk := (match i_additions c with Some d => Nat.min d (n - 1) | None => n - 1 end + r)%nat.
+Definition i_refined x y := if i_nearest c then below prec x y else x.
+Definition i_twice_lost := if i_nearest c then two else one.
 Definition i_acc (gc : I.type) :=
-  below prec (i_pw (n + Nat.max 1 d + 2 * r) *' size)
+  i_refined (i_pw (i_h + Nat.max 1 d + 2 * r) *' size)
     (gc *' ((one +' count d +' two *' count r) *' i_u c *' size +'
             gc *' total prec (fun x => below prec (i_u c *' size) (s_pp x *' s_size x)) l)).
 Definition i_UD0 (gc : I.type) :=
-  below prec (i_pw cD)
+  i_refined (i_pw (i_h + 2 * r))
     (gc *' (two *' count r *' i_u c +' gc *' total prec (fun x => below prec (i_u c) (s_pp x)) l)).
-Definition i_F := expo prec (two *' (i_thE c *' i_T c) +' i_X +' (one +' i_thE c) *' i_gap c).
+Definition i_F := expo prec (two *' (i_thE c *' i_T c) +' i_X +' (one +' i_thE c) *' i_gap c +' i_last c).
 Definition i_g := expo prec (i_xr c +' i_eps1) +' i_lame c.
-Definition i_gain := expo prec ((one +' i_thE c) *' i_T c +' (i_xl c +' i_eps1)).
+Definition i_gain := expo_near prec ((one +' i_thE c) *' i_T c +' (i_xl c +' i_eps1) +' i_off c).
 Definition i_by_exp (lamp : I.type) := i_lame c *' (one +' count r *' i_gain) +' below prec lamp (i_lame c).
 Definition i_twice (lamp : I.type) :=
   count r *' (i_lame c *' (of_Z prec 17 +' of_Z prec 16 *' count r) *' (lamp +' i_by_exp lamp)).
 Definition i_loss (lamp by_exp twice : I.type) x :=
   below prec lamp (s_pp x) +'
   below prec by_exp ((one +' one /' of_Z prec 16) *' s_pp x +' below prec lamp (s_pp x)) +' twice.
-Definition i_grown (w0 : I.type) := i_F *' w0 *' (one +' i_pw (n - 1 + r)) *' power prec i_g r.
+Definition i_grown (w0 : I.type) := i_F *' w0 *' (one +' i_pw i_hk) *' power prec i_g r.
 (** size_of: of a value. *)
 Definition i_lost (size_of : share -> I.type) (w0 lamp : I.type) (ops : nat) :=
   let by_exp := i_by_exp lamp in let twice := i_twice lamp in
-  i_grown w0 *' (two *' (total prec (fun x => size_of x *' i_loss lamp by_exp twice x) l +' count ops *' i_lam c)).
+  i_grown w0 *' (i_twice_lost *'
+    (total prec (fun x => size_of x *' i_loss lamp by_exp twice x) l +' count ops *' i_lam c)).
 Definition i_wl := one +' i_upd c.
 Definition i_wo := (one +' i_up c) *' (one +' i_u c).
 (** What a sum of n weights may lose at the most, and what no sum of weights is larger than but for that. *)
@@ -104,7 +111,7 @@ Definition i_most_lost (ops : nat) :=
   let twice := count r *' (i_lame c *' (one +' of_Z prec 16 *' (one +' count r)) *' (i_lampd c +' by_exp)) in
   (one +' i_pw (n - 1 + r)) *' power prec i_g r *' (count n *' (i_lampd c +' by_exp +' twice) +' count ops *' i_lam c).
 Definition i_grown_sum := i_wl *' (one +' i_pw (n - 1 + r)).
-Definition i_gain_of_all := expo prec ((one +' i_thE c) *' i_T c +' i_X).
+Definition i_gain_of_all := expo prec ((one +' i_thE c) *' i_T c +' i_X +' i_off c).
 (** What the sums err by and what the sum of weights does, beside the least that it may be. *)
 Definition i_sums (ops : nat) : evaluated :=
   let gc := one +' i_pw cN in
@@ -113,7 +120,7 @@ Definition i_sums (ops : nat) : evaluated :=
   let LD := i_lost (fun _ => one) i_wl (i_lampd c) ops in
   let UD0 := i_UD0 gc in
   let UD := UD0 +' i_upd c +' UD0 *' i_upd c in
-  let low := above prec (one -' UD) ((one -' i_upd c) *' power prec (one -' i_u c) cD) -' LD in
+  let low := above prec (one -' UD) ((one -' i_upd c) *' power prec (one -' i_u c) (i_h + 2 * r)) -' LD in
   Evaluated exact spread (Nd +' LN) (UD +' LD) low.
 (** The tolerance where the sum of weights is off by so much and at least so large. *)
 Definition finished (e : evaluated) (off least Uf lamf : I.type) : bool * I.type :=
@@ -137,7 +144,6 @@ Variable K : Type.
 Variables s vv a : K -> R.
 Variable A : arith.
 Hypothesis OK : sane A.
-Hypothesis RN : nearest A = true.
 Variable J : list K.
 Hypothesis NJ : J <> [].
 Variables Mp m : R.
@@ -151,9 +157,11 @@ Hypothesis Htop : encloses top Mp.
 Record claims_h : Prop := {
   h_u : encloses (i_u c) (u A); h_lam : encloses (i_lam c) (lam A); h_thE : encloses (i_thE c) (thE A);
   h_xl : encloses (i_xl c) (xl A); h_xr : encloses (i_xr c) (xr A); h_T : encloses (i_T c) (T A);
-  h_gap : encloses (i_gap c) (gap A); h_eps : encloses (i_eps c) (eps A); h_lame : encloses (i_lame c) (lame A);
+  h_gap : encloses (i_gap c) (gap A); h_off : encloses (i_off c) (off A); h_last : encloses (i_last c) (last A);
+  h_eps : encloses (i_eps c) (eps A); h_lame : encloses (i_lame c) (lame A);
   h_up : encloses (i_up c) (up A); h_lamp : encloses (i_lamp c) (lamp A); h_upd : encloses (i_upd c) (upd A);
-  h_lampd : encloses (i_lampd c) (lampd A) }.
+  h_lampd : encloses (i_lampd c) (lampd A); h_additions : i_additions c = additions A;
+  h_nearest : i_nearest c = nearest A }.
 Hypothesis C : claims_h.
 Definition key_h (k : key) (j : K) := encloses (k_s k) (s j) /\ encloses (k_a k) (a j) /\ encloses (k_v k) (vv j) /\
   0 <= a j /\ s j - a j <= Mp + gap A.
@@ -279,14 +287,14 @@ Proof.
   apply below_h; [apply Sum_nonneg; intros j I1; apply Rmult_le_pos; [apply ph_pos; auto|apply Rabs_pos] |
     apply most_pos | |].
   - apply (total_h prec share_h); [apply shares_h|]. intros i x Q. destruct Q as (Q1 & Q2 & Q3 & Q4 & _). arith.
-  - apply (largest_h share_h); [apply shares_h|]. intros i x Q. apply Q.
+  - apply (largest_h prec share_h); [apply shares_h|]. intros i x Q. apply Q.
 Qed.
 Lemma size_h : encloses (i_size prec l) si.
 Proof.
   apply below_h; [|apply most_pos| |].
   - apply Sum_nonneg. intros. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos].
   - apply (total_h prec share_h); [apply shares_h|]. intros i x Q. destruct Q as (Q1 & Q2 & Q3 & Q4 & _). arith.
-  - apply (largest_h share_h); [apply shares_h|]. intros i x Q. apply Q.
+  - apply (largest_h prec share_h); [apply shares_h|]. intros i x Q. apply Q.
 Qed.
 Lemma length_h : length keys = length J.
 Proof. clear - H. induction H; simpl; auto. Qed.
@@ -294,15 +302,28 @@ Lemma pw_h k : encloses (i_pw prec c k) (pw A k).
 Proof. destruct C. apply power_less_one_h. auto. Qed.
 Lemma sum_pos f : (forall j, 0 <= f j) -> 0 <= Sum f J.
 Proof. intros. apply Sum_nonneg. auto. Qed.
+Lemma i_h_is : i_h c keys = h K A J.
+Proof. unfold i_h, h. rewrite length_h, (h_additions C). auto. Qed.
+Lemma i_hk_is : i_hk c r keys = hk K A J r.
+Proof. unfold i_hk, hk. rewrite length_h, (h_additions C). auto. Qed.
+Lemma refined_h i j y z : 0 <= y -> 0 <= z -> encloses i y -> encloses j z ->
+  encloses (i_refined prec c i j) (documented.refined A y z).
+Proof.
+  intros. unfold i_refined, documented.refined. rewrite (h_nearest C). destruct (nearest A); auto. apply below_h; auto.
+Qed.
+Lemma twice_lost_h : encloses (i_twice_lost prec c) (arithmetic.twice A).
+Proof.
+  unfold i_twice_lost, arithmetic.twice. rewrite (h_nearest C). destruct (nearest A); [apply of_Z_h|apply one_h].
+Qed.
 Lemma acc_h gc : encloses gc (1 + documented.gc K A J r) ->
   encloses (i_acc prec c r keys l (i_size prec l) d gc) (acc_of K s A a J Mp r d vv si).
 Proof.
-  destruct C. intros H2. assert (Sz := size_h). assert (P := size_pos). assert (U0 := s_u A OK).
+  intros H2. destruct C. assert (Sz := size_h). assert (P := size_pos). assert (U0 := s_u A OK).
   assert (G := pw_pos A OK (cN K J r)). fold (documented.gc K A J r) in G. assert (Ir := pos_INR r).
   assert (uS : 0 <= u A * si) by (apply Rmult_le_pos; auto).
   assert (M : forall j, 0 <= Rmin (u A * si) (pp K s A a J Mp r j * Rabs (vv j))).
   { intros. apply Rmin_glb; auto. apply Rmult_le_pos; [apply pp_pos; auto|apply Rabs_pos]. }
-  assert (M2 := sum_pos _ M). assert (Id := pos_INR d). unfold i_acc, acc_of. rewrite length_h. apply below_h.
+  assert (M2 := sum_pos _ M). assert (Id := pos_INR d). unfold i_acc, acc_of. rewrite i_h_is. apply refined_h.
   - apply Rmult_le_pos; auto. apply pw_pos; auto.
   - apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra. apply Rmult_le_pos; lra.
   - apply mul_h; auto. apply pw_h.
@@ -313,13 +334,13 @@ Qed.
 Lemma UD0_h gc : encloses gc (1 + documented.gc K A J r) ->
   encloses (i_UD0 prec c r keys l gc) (UD0 K s A a J Mp r).
 Proof.
-  destruct C. intros H2. assert (U0 := s_u A OK).
+  intros H2. assert (HP := pw_h (h K A J + 2 * r)). rewrite <- i_h_is in HP at 1. destruct C. assert (U0 := s_u A OK).
   assert (G := pw_pos A OK (cN K J r)). fold (documented.gc K A J r) in G. assert (Ir := pos_INR r).
   assert (M : forall j, 0 <= Rmin (u A) (pp K s A a J Mp r j)) by (intros; apply Rmin_glb; auto; apply pp_pos; auto).
-  assert (M2 := sum_pos _ M). unfold i_UD0, UD0. rewrite length_h. apply below_h.
+  assert (M2 := sum_pos _ M). unfold i_UD0, UD0. apply refined_h.
   - apply pw_pos; auto.
   - apply Rmult_le_pos; [lra|]. apply Rplus_le_le_0_compat; apply Rmult_le_pos; try lra.
-  - apply pw_h.
+  - auto.
   - apply mul_h; [auto|]. apply add_h; [arith|]. apply mul_h; [auto|].
     apply (total_h prec share_h); [apply shares_h|]. intros i x (Q1 & Q2 & Q3 & Q4 & _ & Q6). apply below_h; arith.
 Qed.
@@ -327,7 +348,7 @@ Lemma g_h : encloses (i_g prec c) (g A).
 Proof. destruct C. unfold i_g, g. assert (Q := eps1_h). arith. Qed.
 Lemma gain_h : encloses (i_gain prec c) (gain A 0).
 Proof.
-  destruct C. unfold i_gain, gain. assert (Q := eps1_h).
+  destruct C. unfold i_gain, gain. assert (Q := eps1_h). apply expo_near_h.
   replace (X A 0) with (xl A + eps1 A) by (unfold X; simpl; ring). arith.
 Qed.
 Lemma F_h : encloses (i_F prec c r) (F A r).
@@ -336,7 +357,8 @@ Lemma lost_h v w0 lamp' iv iw il : (forall x j, share_h x j -> encloses (iv x) (
   encloses il lamp' -> 0 <= lamp' ->
   encloses (i_lost prec c r keys l iv iw il ops) (lost_d K s A a J Mp r ops v w0 lamp').
 Proof.
-  destruct C. intros Hv Hw Hl Pl. assert (Q := g_h). assert (Q2 := gain_h). assert (Q3 := F_h).
+  intros Hv Hw Hl Pl. assert (HP := pw_h (hk K A J r)). destruct C. assert (Q := g_h). assert (Q2 := gain_h).
+  assert (Q3 := F_h).
   assert (L := s_lame A OK). assert (Gp := gain_pos A 0). assert (Ir := pos_INR r).
   assert (P1 : 0 <= Rmin lamp' (lame A)) by (apply Rmin_glb; auto).
   assert (P2 : 0 <= lame A * (1 + INR r * gain A 0)).
@@ -346,10 +368,9 @@ Proof.
   assert (Tw : encloses (i_twice prec c r il) (twice_d A r lamp')) by (unfold i_twice, twice_d; arith).
   assert (Pb : 0 <= by_exp_d A r lamp') by (unfold by_exp_d; lra).
   unfold i_lost, lost_d. apply mul_h.
-  - unfold i_grown, grown, kk. rewrite length_h. apply mul_h; [apply mul_h; [arith|]|arith].
-    replace ((1 + u A) ^ (length J - 1 + r)) with (1 + ((1 + u A) ^ (length J - 1 + r) - 1)) by ring.
-    apply add_h; [arith|]. apply pw_h.
-  - apply mul_h; [arith|]. apply add_h; [|arith]. apply (total_h prec share_h); [apply shares_h|].
+  - unfold i_grown, grown. rewrite i_hk_is. apply mul_h; [apply mul_h; [arith|]|arith].
+    replace ((1 + u A) ^ hk K A J r) with (1 + ((1 + u A) ^ hk K A J r - 1)) by ring. apply add_h; [arith|]. auto.
+  - apply mul_h; [apply twice_lost_h|]. apply add_h; [|arith]. apply (total_h prec share_h); [apply shares_h|].
     intros x j Hx. assert (Hs := Hv x j Hx). destruct Hx as (X1 & X2 & X3 & X4 & X5 & X6).
     apply mul_h; auto. unfold i_loss, loss_d. apply add_h; [|auto]. apply add_h.
     + apply below_h; auto.
@@ -409,8 +430,8 @@ Proof.
     by (unfold UDd; arith).
   set (iUD := add prec (add prec iUD0 (i_upd c)) _) in *.
   assert (Low : encloses (sub prec (above prec (sub prec (one prec) iUD) (mul prec (sub prec (one prec) (i_upd c))
-    (power prec (sub prec (one prec) (i_u c)) (length J + 2 * r)))) iLD) (low_d K s A a J Mp r ops)).
-  { unfold low_d. apply sub_h; auto. apply above_h; [arith|]. unfold cD. arith. }
+    (power prec (sub prec (one prec) (i_u c)) (i_h c keys + 2 * r)))) iLD) (low_d K s A a J Mp r ops)).
+  { unfold low_d. rewrite i_h_is. apply sub_h; auto. apply above_h; [arith|]. arith. }
   set (ilow := sub prec (above prec _ _) iLD) in *.
   split; [auto|]. split; [auto|]. split; [unfold Nd_of; arith|]. split; [arith|auto].
 Qed.

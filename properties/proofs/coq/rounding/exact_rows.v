@@ -33,19 +33,26 @@ Local Notation N m e := (Float m e : Integers.type).
 Local Open Scope Z_scope.
 Definition claims32 rescalings := Arithmetic (N 1 (-24)) (N 1 (-150)) 1 (N 0 0) (N 1 (-24)) (N 1 (-150)) (N 0 0) (N 0 0)
   1 (N 1 (-150)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) rescalings 1 (N 0 0)
-  (N 0 0).
+  (N 0 0) (N 0 0) (N 0 0) 0 (N 0 0) (N 0 0) None false.
 Definition two_keys allowed := Row (N 1 (-1)) [N 1 0; N 3 (-2)]
-  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] allowed (N 1 (-2)).
+  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] allowed (N 1 (-2)) (N 0 0) [].
 Definition bits := Integers.PtoP 100.
 Lemma two_keys_checked : check bits (claims32 1) (two_keys (N 1 (-20))) = true.
 Proof. vm_compute. reflexivity. Qed.
-(** The same of two passes. *)
+(** As much is enough of exponents of base 2 whose scale and references are folded into them. *)
+Definition folded32 := Arithmetic (N 1 (-24)) (N 1 (-150)) 4 (N 1 (-52)) (N 1 (-23)) (N 1 (-149)) (N 1 (-24))
+  (N 1 (-150)) 3 (N 1 (-149)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) 1 1
+  (N 0 0) (N 0 0) (N 0 0) (N 0 0) 2 (N 1 (-24)) (N 1 (-150)) None false.
+Lemma folded_keys_checked : check bits folded32 (two_keys (N 4 (-22))) = true.
+Proof. vm_compute. reflexivity. Qed.
+(** [two_keys_checked] of two passes, divided first or last. *)
 Lemma two_keys_divided : check_divided bits (claims32 0) (two_keys (N 1 (-20))) = true.
 Proof. vm_compute. reflexivity. Qed.
 (** In one part or in two, divided last or not, with a logarithm right to two units: four times as much. *)
 Definition split32 := Split.Split (Split.Rows.Arithmetic (N 1 (-24)) (N 1 (-150)) 1 (N 0 0) (N 1 (-24)) (N 1 (-150))
   (N 0 0) (N 0 0) 1 (N 1 (-150)) (N 0 0) (N 1 (-23)) (N 1 (-149)) (N 0 0) (N 0 0) false (N 1 (-24)) (N 1 (-150)) 1 1
-  (N 0 0) (N 0 0)) (N 1 (-22)).
+  (N 0 0) (N 0 0) (N 0 0) (N 0 0) 0 (N 0 0) (N 0 0) None false) (N 1 (-22)).
 Lemma two_keys_split : Split.check bits split32 (Split.Rows.Row (N 1 (-1)) [N 1 0; N 3 (-2)]
-  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))] (N 1 (-18)) (N 1 (-2))) = true.
+  [([N 1 (-1); N 1 0], N 0 0, N 1 0); ([N (-1) 0; N 1 (-2)], N 0 0, N (-1) (-1))]
+  (N 1 (-18)) (N 1 (-2)) (N 0 0) []) = true.
 Proof. vm_compute. reflexivity. Qed.

@@ -47,8 +47,9 @@ Variable Cs room T0 : R.
 Definition moved j := rnd (sh j - m) + m.
 Definition am j := a j + uf * dist j.
 (** What a kernel does to a weight before it multiplies a value: up and lamp. *)
-Definition Am up0 lamp0 := {| u := uf; lam := eta; thE := 0; xl := 0; xr := 0; T := T0; gap := room; eps := epsE;
-  lame := lamE; up := up0; lamp := lamp0; upd := 0; lampd := 0; nearest := true |}.
+Definition Am up0 lamp0 := {| u := uf; lam := eta; thE := 0; xl := 0; xr := 0; T := T0; gap := room;
+  off := 0; last := 0; eps := epsE; lame := lamE; up := up0; lamp := lamp0; upd := 0; lampd := 0;
+  nearest := true; additions := None |}.
 Hypothesis Hroom : 0 <= room.
 Hypothesis HT0 : 0 <= T0.
 Lemma Am_sane up0 lamp0 : 0 <= up0 -> 0 <= lamp0 -> sane (Am up0 lamp0).
@@ -134,11 +135,12 @@ Proof.
     lra. }
   set (S0 := Sum (fun j => Rabs (one K j) * loss_d K s (Am up0 lamp0) am J Mp 0 0 j) J) in *.
   assert (LDe : LDd K s (Am up0 lamp0) am J Mp 0 ops = F (Am up0 lamp0) 0 * (pw0 * (2 * (S0 + INR ops * eta)))).
-  { unfold LDd, lost_d, grown, w_l. simpl (u _). simpl (lampd _). simpl (upd _). simpl (lam _). fold S0 pw0.
+  { unfold LDd, lost_d, grown, w_l. change (hk K (Am up0 lamp0) J 0) with (kk K J 0).
+    change (twice (Am up0 lamp0)) with 2. simpl (u _). simpl (lampd _). simpl (upd _). simpl (lam _). fold S0 pw0.
     simpl (_ ^ 0). ring. }
   assert (Fb : F (Am up0 lamp0) 0 <= 8 / 7 * exp room).
   { unfold F, X, eps1. simpl (thE _). simpl (T _). simpl (xl _). simpl (xr _). simpl (eps _). simpl (gap _).
-    simpl (INR 0).
+    simpl (last _). simpl (INR 0).
     apply Rle_trans with (exp (epsE / (1 - epsE) + room)); [apply exp_mono; lra|]. rewrite exp_plus.
     apply Rmult_le_compat_r; [lra|]. assert (E0 := e1_pos epsE HepsE). eapply Rle_trans; [apply exp_le_inv; lra|].
     replace (8 / 7) with (/ (1 - / 8)) by field. apply Rinv_le_contravar; lra. }
@@ -149,6 +151,7 @@ Proof.
     - apply Rmult_le_compat_r; auto. apply Rmult_le_pos; lra. }
   assert (C : INR (cD K J 0) * uf <= / 8) by (unfold cD; fold n; simpl (2 * 0)%nat; rewrite Nat.add_0_r; auto).
   assert (Bn := bernoulli uf (cD K J 0) ltac:(lra)). unfold low_d.
+  change (h K (Am up0 lamp0) J + 2 * 0)%nat with (cD K J 0).
   assert (Mx := Rmax_r (1 - UDd K s (Am up0 lamp0) am J Mp 0)
     ((1 - upd (Am up0 lamp0)) * (1 - u (Am up0 lamp0)) ^ cD K J 0)).
   simpl (upd _) in Mx. simpl (u _) in Mx. simpl (upd _). simpl (u _). lra.

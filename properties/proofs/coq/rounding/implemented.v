@@ -10,6 +10,9 @@ Open Scope R_scope.
 Definition pw (u : R) (count : nat) := (1 + u) ^ count - 1.
 Definition join (a b : R) := a + b + a * b.
 
+(** No more is said here: no reference above the scores, no folded scale, any order, to nearest. *)
+Definition covered (A : arith) := gap A = 0 /\ off A = 0 /\ last A = 0 /\ additions A = None /\ nearest A = true.
+
 Section Implemented.
 Variable K : Type.
 Variables s vv : K -> R.
@@ -121,9 +124,17 @@ Proof.
 Qed.
 Lemma rest_is : rest = X A r.
 Proof. unfold rest, of_exp, X, eps1. ring. Qed.
-Hypothesis No_gap : gap A = 0.
+Hypothesis Covered : covered A.
 Lemma E_is j : E j = bound.E K s A a M r j.
-Proof. unfold E, D, bound.E, bound.D. rewrite rest_is, No_gap. ring. Qed.
+Proof. unfold E, D, bound.E, bound.D. rewrite rest_is, (proj1 Covered). ring. Qed.
+Lemma h_is : h K A J = n.
+Proof. unfold h. destruct Covered as (_ & _ & _ & -> & _). auto. Qed.
+Lemma hk_is : hk K A J r = kk K J r.
+Proof. unfold hk, kk. destruct Covered as (_ & _ & _ & -> & _). auto. Qed.
+Lemma refined_is x y : refined A x y = Rmin x y.
+Proof. unfold refined. destruct Covered as (_ & _ & _ & _ & ->). auto. Qed.
+Lemma twice_is : twice A = 2.
+Proof. unfold twice. destruct Covered as (_ & _ & _ & _ & ->). auto. Qed.
 Lemma exp_la j : exp (la j) = alpha K s J j.
 Proof.
   unfold la, alpha. rewrite exp_minus, exp_ln; auto. apply total_pos; auto.
@@ -148,7 +159,8 @@ Lemma A_plus_is : A_plus = size K s vv A a J M r.
 Proof. unfold A_plus, size, most_value. f_equal. apply Sum_ext. intros. rewrite pp_is. auto. Qed.
 Lemma sum_error_is : sum_error = UD0 K s A a J M r.
 Proof.
-  unfold sum_error, UD0, least_weights. rewrite (Sum_ext _ (fun j => Rmin (u A) (bound.pp K s A a J M r j)))
+  unfold sum_error, UD0, least_weights. rewrite refined_is, h_is,
+    (Sum_ext _ (fun j => Rmin (u A) (bound.pp K s A a J M r j)))
     by (intros; rewrite pp_is; apply Rmin_comm). auto.
 Qed.
 Lemma UD_is : UD = UDd K s A a J M r.
@@ -167,7 +179,8 @@ Lemma accumulation_le : acc K s vv A a J M r <= accumulation_error.
 Proof.
   assert (C := chain_pos). assert (U0 := s_u A OK). assert (P := A_plus_pos). unfold acc, accumulation_error.
   rewrite <- A_plus_is. fold (pw (u A) (n + 1 + 2 * r)).
-  change (documented.gc K A J r) with chain. change (documented.pw A (cN K J r)) with plain.
+  rewrite refined_is, h_is. change (documented.gc K A J r) with chain.
+  change (documented.pw A (n + 1 + 2 * r)) with plain.
   apply Rle_min_compat; [lra|]. apply Rmult_le_compat_l; [lra|]. unfold local. apply Rplus_le_compat_l.
   apply Rmult_le_compat_l; [lra|].
   assert (Q : Sum (fun j => Rmin (u_a * A_plus) (bound.pp K s A a J M r j * Rabs (vv j))) J <=
@@ -184,7 +197,8 @@ Proof.
   assert (Q := accumulation_le). assert (P := A_plus_pos).
   assert (Ac : 0 <= acc K s vv A a J M r).
   { assert (C := chain_pos). assert (U0 := s_u A OK). assert (Ir := pos_INR r). unfold acc. rewrite <- A_plus_is.
-    change (documented.gc K A J r) with chain. change (documented.pw A (cN K J r)) with chain.
+    rewrite refined_is, h_is. change (documented.gc K A J r) with chain.
+    change (documented.pw A (n + 1 + 2 * r)) with chain.
     assert (U1 : 0 <= u_a * A_plus) by (apply Rmult_le_pos; auto).
     apply Rmin_glb; [apply Rmult_le_pos; auto|]. apply Rmult_le_pos; [lra|].
     apply Rplus_le_le_0_compat; [repeat apply Rmult_le_pos; lra|]. apply Rmult_le_pos; [lra|]. apply Sum_nonneg.
@@ -202,7 +216,8 @@ Proof. assert (Q := eps1_pos A OK). assert (X0 := s_xl A OK). apply exp_ge1. unf
 Lemma grown_le w0 k : 1 <= w0 <= (1 + up A) * (1 + u_a) ^ k -> (k <= 1)%nat ->
   2 * (room * grown K A J r w0) <= factor.
 Proof.
-  intros [W1 W2] Hk. assert (Rm := room_ge1). unfold grown, factor, factor_grown, pw. apply Rmult_le_compat_l; [lra|].
+  intros [W1 W2] Hk. assert (Rm := room_ge1). unfold grown, factor, factor_grown, pw. rewrite hk_is.
+  apply Rmult_le_compat_l; [lra|].
   replace (1 + ((1 + u_a) ^ underflow_depth - 1)) with ((1 + u_a) ^ underflow_depth) by ring.
   replace (1 + ((1 + lame A) ^ r - 1)) with ((1 + lame A) ^ r) by ring.
   assert (U0 := s_u A OK). assert (Nn : (1 <= n)%nat) by (destruct J; simpl; [congruence|lia]).
@@ -216,7 +231,7 @@ Proof.
     - clear. generalize (xr A + eps1 A). intros y. induction r as [|k IH]; [simpl; rewrite Rmult_0_l, exp_0; auto|].
       rewrite S_INR, Rmult_plus_distr_r, exp_plus, Rmult_1_l, <- IH. simpl. ring. }
   assert (Ex : room * F A r * exp (R_ * (xr A + eps1 A)) <= exp (2 * (thE A * T A + rest))).
-  { unfold F, room. rewrite <- !exp_plus. apply exp_mono. rewrite rest_is, No_gap.
+  { unfold F, room. rewrite <- !exp_plus. apply exp_mono. destruct Covered as (-> & _ & -> & _). rewrite rest_is.
     unfold X, of_exp. fold (eps1 A). lra. }
   assert (Wk : w0 * (1 + u_a) ^ kk K J r <= (1 + up A) * (1 + u_a) ^ underflow_depth).
   { assert (Pk := pow_ge1 u_a (kk K J r) U0).
@@ -271,7 +286,7 @@ Proof.
 Qed.
 Lemma grown_pos w0 : 0 <= w0 -> 0 <= grown K A J r w0.
 Proof.
-  intros W. unfold grown. assert (F1 := F_ge1 A OK r). assert (P1 := pow_ge1 u_a (kk K J r) (s_u A OK)).
+  intros W. unfold grown. rewrite hk_is. assert (F1 := F_ge1 A OK r). assert (P1 := pow_ge1 u_a (kk K J r) (s_u A OK)).
   assert (P2 : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto). repeat apply Rmult_le_pos; lra.
 Qed.
 Lemma loss_d_pos l j : 0 <= l <= lamp A -> 0 <= loss_d K s A a J M r l j.
@@ -317,7 +332,8 @@ Proof.
   { apply Sum_nonneg. intros j _. apply Rmult_le_pos; [apply Rabs_pos|]. apply loss_d_pos. lra. }
   assert (Vl : V <= room * lost).
   { unfold lost, Rmin. destruct (Rle_dec _ _); auto. }
-  unfold LNd, lost_d, LN. fold V. rewrite plus_INR, !mult_INR. simpl (INR 2). unfold rescaling_operations.
+  unfold LNd, lost_d, LN. rewrite twice_is. fold V. rewrite plus_INR, !mult_INR. simpl (INR 2).
+  unfold rescaling_operations.
   set (ops := 2 * INR n + 2 * R_). assert (On : 0 <= ops) by (assert (I1 := pos_INR n); assert (I2 := pos_INR r);
     unfold ops; lra).
   assert (Ol : 0 <= ops * lam_a) by (apply Rmult_le_pos; auto).
@@ -337,7 +353,8 @@ Proof.
     assert (Q1 := Rmin_l (by_exp_d A r (lampd A)) ((1 + / 16) * p + Rmin (lampd A) p)). lra. }
   assert (V0 : 0 <= V).
   { apply Sum_nonneg. intros j _. apply Rmult_le_pos; [apply Rabs_pos|]. apply loss_d_pos. lra. }
-  unfold LDd, lost_d, LD. fold V. rewrite plus_INR, !mult_INR. simpl (INR 2). unfold rescaling_operations.
+  unfold LDd, lost_d, LD. rewrite twice_is. fold V. rewrite plus_INR, !mult_INR. simpl (INR 2).
+  unfold rescaling_operations.
   assert (On : 0 <= (INR n + 2 * R_) * lam_a).
   { assert (I1 := pos_INR n). assert (I2 := pos_INR r). apply Rmult_le_pos; lra. }
   assert (Or : (INR n + 2 * R_) * lam_a <= room * ((INR n + 2 * R_) * lam_a)) by (apply le_times; auto).
@@ -347,7 +364,7 @@ Proof.
 Qed.
 Lemma denominator_le : denominator <= low_d K s A a J M r (2 * n + 2 * r).
 Proof.
-  assert (Q := LD_le). unfold denominator, low_d. rewrite UD_is. fold (cD K J r). unfold weight_roundings.
+  assert (Q := LD_le). unfold denominator, low_d. rewrite UD_is, h_is. unfold weight_roundings.
   change (n + 2 * r)%nat with (cD K J r). rewrite (Rmult_comm ((1 - u_a) ^ cD K J r)). lra.
 Qed.
 
@@ -428,7 +445,7 @@ Variables s vv : K -> R.
 Variable A : arith.
 Hypothesis OK : sane A.
 Hypothesis Nearest : nearest A = true.
-Hypothesis No_gap : gap A = 0.
+Hypothesis Covered : covered A.
 Hypothesis Up_d : upd A <= up A.
 Hypothesis Lamp_d : lampd A <= lamp A.
 Variable a : K -> R.
@@ -472,20 +489,24 @@ Proof.
   assert (NJ : J <> []) by (intros Q; rewrite Q in Ii; destruct Ii).
   assert (Pa : forall j, In j J -> 0 <= a j) by (intros j Hj; eapply Rle_trans; [apply Rabs_pos|apply (Hs j Hj)]).
   eapply Rle_trans;
-    [|apply (implemented_bound K s vv A a J r lam_weight lam_more OK NJ No_gap Up_d Lamp_d W1 W2 Pa c_div u_o lam_o
+    [|apply (implemented_bound K s vv A a J r lam_weight lam_more OK NJ Covered Up_d Lamp_d W1 W2 Pa c_div u_o lam_o
       ltac:(lra) (lam_finish A c_div u_o lam_o) Hd ltac:(lra))].
-  assert (Dl := denominator_le K s A a J r lam_weight lam_more OK NJ No_gap Up_d Lamp_d W1 W2).
+  assert (Dl := denominator_le K s A a J r lam_weight lam_more OK NJ Covered Up_d Lamp_d W1 W2).
+  assert (Sh : forall k, shallow A r k) by (intros; unfold shallow; destruct Covered as (_ & _ & _ & -> & _); auto).
   apply (documented_bound K s sh vv A OK Nearest a J (M K s a J) r (2 * n + 2 * r) tl to_ m l o common _ _ oh
     kl rl cl ko ro co); auto.
   - intros j Hj. apply M_ge; auto.
-  - exists i. split; auto. rewrite No_gap. lra.
+  - exists i. split; auto. rewrite (proj1 Covered). lra.
   - lra.
   - apply (Uf_pos A OK); tauto.
   - apply finish_near with quotient; auto.
 Qed.
 
 Lemma gain_is : gain A 0 = exp (T A + thE A * T A) * room A.
-Proof. unfold gain, room, X, of_exp. fold (eps1 A). rewrite <- exp_plus. f_equal. simpl INR. ring. Qed.
+Proof.
+  unfold gain, room, X, of_exp. fold (eps1 A). destruct Covered as (_ & -> & _). rewrite <- exp_plus. f_equal.
+  simpl INR. ring.
+Qed.
 Lemma lam_weight_is_enough : by_exp_d A r (lamp A) <= room A * lam_weight_enough A r.
 Proof.
   unfold by_exp_d, lam_weight_enough. rewrite gain_is. assert (Rm := room_ge1 A OK). assert (L := s_lame A OK).

@@ -80,7 +80,7 @@ Variables bias vv : K -> R.
 Variable A : arith.
 Hypothesis OK : sane A.
 Hypothesis Nearest : nearest A = true.
-Hypothesis No_gap : gap A = 0.
+Hypothesis Covered : covered A.
 Hypothesis Up_d : upd A <= up A.
 Hypothesis Lamp_d : lampd A <= lamp A.
 Hypothesis Lame : lam A <= lame A.
@@ -135,7 +135,8 @@ Proof.
   destruct (good_online emin prec K sh vv fexp epsE lamE HepsE HlamE exp_good exp_inF sh_inF b bs h F D)
     as (kl & cl & ko & co & G & _ & Cn). fold J in Cn, G. fold st in G.
   destruct G as [(tl & to_ & Pm & Pp & SL & SO) (i & Ii & Ei) _ _].
-  apply (as_written_tolerance K s vv A (A_sane emin prec epsE lamE HepsE HlamE) eq_refl eq_refl (Rle_refl _)
+  apply (as_written_tolerance K s vv A (A_sane emin prec epsE lamE HepsE HlamE) eq_refl
+    (conj eq_refl (conj eq_refl (conj eq_refl (conj eq_refl eq_refl)))) (Rle_refl _)
     (Rle_refl _) a J R_ 1 0 0 (conj (Rle_refl _) (Rle_refl _)) sh); auto.
   - simpl. ring.
   - destruct st as [[m l] o] eqn:Est. simpl in *.

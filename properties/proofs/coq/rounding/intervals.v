@@ -175,8 +175,13 @@ Proof.
   intros H1 H2. unfold above.
   destruct (_ || _)%bool; eapply I.upper_extent_correct; eauto; [apply Rmax_r|apply Rmax_l].
 Qed.
-Lemma join_h i j x y : encloses i x -> encloses j y -> encloses (I.join i j) (Rmax x y).
-Proof. intros H1 H2. apply I.join_correct. unfold Rmax. destruct (Rle_dec x y); auto. Qed.
+(** Both ends of a maximum. *)
+Definition larger i j := I.meet (I.join i j) (above i j).
+Lemma larger_h i j x y : encloses i x -> encloses j y -> encloses (larger i j) (Rmax x y).
+Proof.
+  intros H1 H2. apply I.meet_correct; [|apply above_h; auto]. apply I.join_correct. unfold Rmax.
+  destruct (Rle_dec x y); auto.
+Qed.
 
 (** e^x, of an x that is far from 0, or may be, as something that takes no time to compute and to add up. *)
 Definition far := of_Z 2000.
@@ -261,10 +266,10 @@ Proof.
   induction H; simpl; intros i a Hi; [rewrite Rplus_0_r; auto|].
   rewrite <- Rplus_assoc. apply IHForall2. apply add_h; auto.
 Qed.
-Definition largest (f : S -> I.type) (l : list S) := fold_right (fun x acc => I.join (f x) acc) I.zero l.
+Definition largest (f : S -> I.type) (l : list S) := fold_right (fun x acc => larger (f x) acc) I.zero l.
 Lemma largest_h f g l m : Forall2 belongs l m -> (forall i x, belongs i x -> encloses (f i) (g x)) ->
   encloses (largest f l) (fold_right (fun j x => Rmax (g j) x) 0 m).
-Proof. intros H F. induction H; simpl; [apply zero_h|]. apply join_h; auto. Qed.
+Proof. intros H F. induction H; simpl; [apply zero_h|]. apply larger_h; auto. Qed.
 End Lists.
 End Operations.
 End Intervals.

@@ -79,9 +79,9 @@ Hypothesis exp_good : forall x, x <= 0 -> 0 <= fexp x /\ rounded epsE lamE (exp 
 Hypothesis exp_inF : forall x, inF (fexp x).
 Hypothesis sh_inF : forall j, inF (sh j).
 
-Definition A : arith := {| u := uf; lam := eta; thE := uf; xl := 0; xr := 0; T := 0; gap := 0; eps := epsE;
-  lame := lamE;
-  up := 0; lamp := 0; upd := 0; lampd := 0; nearest := true |}.
+Definition A : arith := {| u := uf; lam := eta; thE := uf; xl := 0; xr := 0; T := 0; gap := 0; off := 0;
+  last := 0; eps := epsE; lame := lamE;
+  up := 0; lamp := 0; upd := 0; lampd := 0; nearest := true; additions := None |}.
 Lemma A_sane : sane A.
 Proof. assert (P := uf_pos). assert (Q := eta_pos). assert (L := uf_lt1). constructor; simpl; lra. Qed.
 

@@ -37,7 +37,7 @@ Definition moved := Rmax (ln (Sum (fun j => alpha j * exp (E' j)) J)) (- ln (Sum
 (** What is wrong with the sum itself. *)
 Definition of_sum := Rmax (- ln low) (UD + LD).
 (** The logarithm of the sum is no larger: ln n + 1 where no maximum is stale. *)
-Definition log_size := ln n + (1 + 2 * thE A) * T A + (1 + thE A) * gap A + X r + of_sum.
+Definition log_size := ln n + (1 + 2 * thE A) * T A + (1 + thE A) * gap A + X r + of_sum + off A + last A.
 
 Section Sum.
 Variable tl : list (K * R).
@@ -61,7 +61,7 @@ Local Notation terms_known :=
 (** The error of an exponent but for that of the score. *)
 Lemma exponent_known t : In t tl -> Rabs (snd t) <= thE A * D (fst t) + X r.
 Proof.
-  intros It. destruct (terms_known t It) as [_ K2]. assert (TE := s_thE A OK).
+  intros It. destruct (terms_known t It) as [_ K2]. unfold plain in K2. assert (TE := s_thE A OK).
   assert (Aj := Rabs_bounds _ _ (Ha _ (keys_of_terms K J tl M t It))).
   assert (Q := reference_at_most K s sh A a J Mp Cs Ha m HM Hm).
   assert (thE A * (m - sh (fst t) + 2 * T A) <= thE A * D (fst t)); [|lra].
@@ -127,13 +127,14 @@ Proof.
   assert (N0 : 0 <= ln n) by (rewrite <- ln_1; apply ln_mono; lra).
   assert (TT : 0 <= thE A * T A) by (apply Rmult_le_pos; lra). assert (TG : 0 <= thE A * gap A) by
     (apply Rmult_le_pos; lra).
-  assert (WU : ln W <= ln n + (1 + thE A) * T A + X r).
+  assert (Op := s_off A OK). assert (Lp := s_last A OK).
+  assert (WU : ln W <= ln n + (1 + thE A) * T A + X r + off A).
   { assert (Q : W <= n * gain A r).
     { rewrite <- (Permutation_length M), map_length, <- Sum_const. apply Sum_le. intros t It.
       apply known_gain; auto. apply terms_known; auto. }
     assert (Q2 := ln_mono _ _ PW Q). rewrite ln_mult in Q2 by (try lra; apply gain_pos).
     unfold gain in Q2. rewrite ln_exp in Q2. lra. }
-  assert (WD : - (2 * (thE A * T A) + X r + (1 + thE A) * gap A) <= ln W).
+  assert (WD : - (2 * (thE A * T A) + X r + (1 + thE A) * gap A + last A) <= ln W).
   { assert (Q := ln_mono 1 _ ltac:(lra) HF). rewrite ln_1, ln_mult in Q by (auto; apply exp_pos).
     unfold F in Q. rewrite ln_exp in Q. lra. }
   unfold log_size. apply Rabs_le_iff. split; lra.
@@ -186,18 +187,19 @@ Qed.
 
 (** As error-bounds.md 1.6 has it, with 1.7.25: where no maximum is stale, nor any reference above the scores, and the
     sum itself is known to within a half. A stale maximum adds eps_log T, and T to the size of the reference. *)
-Theorem lse_documented uh : T A = 0 -> gap A = 0 -> X r <= / 2 -> of_sum <= / 2 -> eps_log <= 1 ->
+Theorem lse_documented uh : T A = 0 -> gap A = 0 -> off A = 0 -> last A = 0 -> X r <= / 2 ->
+  of_sum <= / 2 -> eps_log <= 1 ->
   u_m <= uh -> u_l <= uh -> uh <= 1 ->
   lse_tolerance <= moved + of_sum + eps_log * (ln n + 1) + uh * Mabs +
     3 * uh * (Rabs lse + moved + (ln n + 1) + Mabs) + ((1 + uh) * Rabs lam_m + Rabs lam_l).
 Proof.
-  intros T0 G0 X0 O0 E1 M1 U1 H1. destruct log_of_sum as (_ & O1 & S1). assert (W1 := weights_moved).
+  intros T0 G0 Of La X0 O0 E1 M1 U1 H1. destruct log_of_sum as (_ & O1 & S1). assert (W1 := weights_moved).
   assert (P1 := Rabs_pos (ln l - ln W)). assert (P2 := Rabs_pos (m + ln W - lse)). assert (P3 := Rabs_pos lse).
   assert (P4 := reference_within). assert (P5 := Rabs_pos m).
   assert (N0 : 0 <= ln n).
   { rewrite <- ln_1. apply ln_mono; [lra|]. apply (le_INR 1).
     destruct (length J) eqn:Z; [apply length_zero_iff_nil in Z; contradiction|lia]. }
-  assert (L1 : Rmax 1 log_size <= ln n + 1) by (apply Rmax_lub; [lra|]; unfold log_size; rewrite T0, G0; lra).
+  assert (L1 : Rmax 1 log_size <= ln n + 1) by (apply Rmax_lub; [lra|]; unfold log_size; rewrite T0, G0, Of, La; lra).
   assert (L2 := Rmult_le_compat_l _ _ _ Hel L1).
   assert (L3 : eps_log * (ln n + 1) <= ln n + 1) by (rewrite <- (Rmult_1_l (ln n + 1)) at 2; apply Rmult_le_compat_r;
     lra).

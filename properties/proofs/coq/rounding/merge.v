@@ -11,6 +11,9 @@ Variable K : Type.
 Variable sh : K -> R.  (* computed score *)
 Variable A : arith.
 Hypothesis OK : sane A.
+(** What the exponent of a key may be off by, however near its score is to the reference: xl, or of each key its own. *)
+Variable xk : K -> R.
+Hypothesis Hxk : forall j, xk j <= xl A + off A.
 (** A factor that underflows by less than this part of itself is one of many, by more the only one that matters. *)
 Variable d : R.
 Hypothesis Hd : 0 < d.
@@ -25,8 +28,8 @@ Local Notation loss := (loss A d).
 (** A key and the error of its exponent, all rescalings included. *)
 Local Notation term := (K * R)%type (only parsing).
 Definition weight (m : R) (t : term) := exp (sh (fst t) - m + snd t).
-Definition known (m : R) (r : nat) (t : term) :=
-  sh (fst t) - m <= T A /\ Rabs (snd t) <= thE A * (m - sh (fst t) + 2 * T A) + X r.
+Definition known_by (m : R) (r : nat) (t : term) :=
+  sh (fst t) - m <= T A /\ Rabs (snd t) <= thE A * (m - sh (fst t) + 2 * T A) + (X r - xl A + xk (fst t)).
 
 (** y is the sum of weight * v up to rounding and underflow; w0 is 1 + the error of a weight as it enters the sum, lamw
     what storing it may lose. *)
@@ -40,12 +43,13 @@ Definition channel (v : K -> R) (w0 lamw : R) (ts : list term) (m y : R) (k r c 
 
 Lemma weight_pos m t : 0 < weight m t.
 Proof. apply exp_pos. Qed.
-Lemma known_mono m r r' t : (r <= r')%nat -> known m r t -> known m r' t.
+Lemma known_mono m r r' t : (r <= r')%nat -> known_by m r t -> known_by m r' t.
 Proof. intros H [H1 H2]. assert (M := X_mono A OK _ _ H). split; auto. lra. Qed.
 
-Lemma known_gain m r t : known m r t -> weight m t <= gain r.
+Lemma known_by_gain m r t : known_by m r t -> weight m t <= gain r.
 Proof.
-  destruct OK. intros [H1 H2]. apply Rabs_bounds in H2. unfold weight, arithmetic.gain. apply exp_mono.
+  destruct OK. intros [H1 H2]. assert (H3 := Hxk (fst t)). apply Rabs_bounds in H2.
+  unfold weight, arithmetic.gain. apply exp_mono.
   assert (thE A * (m - sh (fst t) + 2 * T A) <= (m - sh (fst t)) + T A + thE A * T A); [|lra].
   assert (0 <= (1 - thE A) * (m - sh (fst t) + T A)) by (apply Rmult_le_pos; lra). nra.
 Qed.
@@ -154,7 +158,7 @@ Qed.
 
 (** A rescaling, and what it does to what a sum has lost. *)
 Lemma lost_rescale v w0 lamw ts m m' z mu k r c : 1 <= w0 -> 0 <= lamw -> m <= m' ->
-  Rabs z <= thE A * (m' - m) + xr A + eps1 -> Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts ->
+  Rabs z <= thE A * (m' - m) + xr A + eps1 -> Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known_by m r) ts ->
   (1 + u A) * ((exp (m - m' + z) + Rabs mu) * lost v w0 lamw ts m k r c +
       Rabs mu * (w0 * (1 + u A) ^ k * Sum (fun t => weight m t * Rabs (v (fst t))) ts)) + lam A <=
     lost v w0 lamw (rescaled z ts) m' (S k) (S r) (S c).
@@ -172,7 +176,7 @@ Proof.
       by (split; [apply Rinv_0_lt_compat; lra|rewrite <- Rinv_1; apply Rinv_le_contravar; lra]).
     unfold losses, rescaled. rewrite Sum_map, <- !Sum_scal, <- Sum_plus. apply Sum_le. intros t It.
     rewrite (rescaled_weight m). simpl fst. assert (Wt := weight_pos m t).
-    assert (Gt : weight m t <= gain r) by (apply known_gain; rewrite Forall_forall in F; auto).
+    assert (Gt : weight m t <= gain r) by (apply known_by_gain; rewrite Forall_forall in F; auto).
     assert (Yx : 0 <= / g ^ r * weight m t <= weight m t).
     { split; [apply Rmult_le_pos; lra|]. rewrite <- (Rmult_1_l (weight m t)) at 2. apply Rmult_le_compat_r; lra. }
     assert (Yg : / g ^ r * weight m t <= gain 0).
@@ -206,7 +210,7 @@ Qed.
 
 Lemma channel_rescale v w0 lamw ts m m' z mu y y' k r c : 1 <= w0 -> 0 <= lamw -> m <= m' ->
   Rabs z <= thE A * (m' - m) + xr A + eps1 ->
-  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts ->
+  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known_by m r) ts ->
   channel v w0 lamw ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
   channel v w0 lamw (rescaled z ts) m' y' (S k) (S r) (S c).
 Proof.
@@ -276,51 +280,52 @@ Variables w0 lamw : R.
 Hypothesis W : 1 <= w0.
 Hypothesis Lw : 0 <= lamw.
 
-(** [sums ts m y k r c]: y is a kernel's sum of the terms ts relative to the reference m, in some order.
+(** [sums_by ts m y k r c]: y is a kernel's sum of the terms ts relative to the reference m, in some order.
 No term has passed
     more than k roundings of a sum or of a rescaling, r of them rescalings; c operations may have lost lam by underflow.
     What errors the exponents have is part of the terms: two sums over the same terms used the same exponentials. *)
-Inductive sums : list term -> R -> R -> nat -> nat -> nat -> Prop :=
-| sums_key j m e p y :
+Inductive sums_by : list term -> R -> R -> nat -> nat -> nat -> Prop :=
+| sums_by_key j m e p y :
     sh j - m <= T A ->
-    Rabs (e - (sh j - m)) <= thE A * Rabs (sh j - m) + xl A ->
+    Rabs (e - (sh j - m)) <= thE A * Rabs (sh j - m) + xk j ->
     exponential e p ->
     Rabs (y - p * v j) <= ((w0 - 1) * p + Rmin lamw (w0 * p)) * Rabs (v j) + lam A ->
-    sums [(j, e - (sh j - m) + split e p)] m y 0 0 1
-| sums_add ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 :
-    sums ts1 m y1 k1 r1 c1 -> sums ts2 m y2 k2 r2 c2 -> adds y1 y2 y ->
-    sums (ts1 ++ ts2) m y (S (Nat.max k1 k2)) (Nat.max r1 r2) (S (c1 + c2))
-| sums_rescale ts m y k r c m' z p y' :
-    sums ts m y k r c -> m <= m' ->
+    sums_by [(j, e - (sh j - m) + split e p)] m y 0 0 1
+| sums_by_add ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 :
+    sums_by ts1 m y1 k1 r1 c1 -> sums_by ts2 m y2 k2 r2 c2 -> adds y1 y2 y ->
+    sums_by (ts1 ++ ts2) m y (S (Nat.max k1 k2)) (Nat.max r1 r2) (S (c1 + c2))
+| sums_by_rescale ts m y k r c m' z p y' :
+    sums_by ts m y k r c -> m <= m' ->
     Rabs z <= thE A * (m' - m) + xr A + eps1 -> 
     Rabs (p - exp (m - m' + z)) <= Rmin (lame A) (exp (m - m' + z)) ->
       near (u A) (lam A) (p * y) y' ->
-    sums (rescaled z ts) m' y' (S k) (S r) (S c).
+    sums_by (rescaled z ts) m' y' (S k) (S r) (S c).
 
 (** A factor exp (m - m'), its exponent rounded. *)
-Lemma sums_rescale_exp ts m y k r c m' e p y' :
-  sums ts m y k r c -> m <= m' -> Rabs (e - (m - m')) <= thE A * (m' - m) + xr A ->
+Lemma sums_by_rescale_exp ts m y k r c m' e p y' :
+  sums_by ts m y k r c -> m <= m' -> Rabs (e - (m - m')) <= thE A * (m' - m) + xr A ->
   exponential e p -> near (u A) (lam A) (p * y) y' ->
-  sums (rescaled (e - (m - m') + split e p) ts) m' y' (S k) (S r) (S c).
+  sums_by (rescaled (e - (m - m') + split e p) ts) m' y' (S k) (S r) (S c).
 Proof.
-  intros H Hm He Hp N. destruct (split_spec A OK e p Hp) as [S1 S2]. apply (sums_rescale ts m y k r c m' _ p y'); auto.
+  intros H Hm He Hp N. destruct (split_spec A OK e p Hp) as [S1 S2].
+  apply (sums_by_rescale ts m y k r c m' _ p y'); auto.
   - eapply Rle_trans; [apply Rabs_triang|]. lra.
   - replace (m - m' + (e - (m - m') + split e p)) with (e + split e p) by lra. auto.
 Qed.
 
 (** Normalising a split: divided by its sum L of weights; its reference becomes q, the computed m + log L. *)
-Lemma sums_normalise ts m y k r c q L y' :
-  sums ts m y k r c -> 0 < L -> m <= q -> Rabs (q - (m + ln L)) <= xr A + eps1 -> near (u A) (lam A) (y / L) y' ->
-  sums (rescaled (q - (m + ln L)) ts) q y' (S k) (S r) (S c).
+Lemma sums_by_normalise ts m y k r c q L y' :
+  sums_by ts m y k r c -> 0 < L -> m <= q -> Rabs (q - (m + ln L)) <= xr A + eps1 -> near (u A) (lam A) (y / L) y' ->
+  sums_by (rescaled (q - (m + ln L)) ts) q y' (S k) (S r) (S c).
 Proof.
-  intros H HL Hm Hq N. destruct OK. apply (sums_rescale ts m y k r c q _ (/ L) y'); auto.
+  intros H HL Hm Hq N. destruct OK. apply (sums_by_rescale ts m y k r c q _ (/ L) y'); auto.
   - assert (0 <= thE A * (q - m)) by (apply Rmult_le_pos; lra). lra.
   - replace (m - q + (q - (m + ln L))) with (- ln L) by ring. rewrite exp_Ropp, exp_ln by auto.
   rewrite Rminus_eq_0, Rabs_R0. apply Rmin_pos; auto. left. apply Rinv_0_lt_compat; auto.
   - replace (/ L * y) with (y / L) by (unfold Rdiv; ring). auto.
 Qed.
 
-Theorem sums_spec ts m y k r c : sums ts m y k r c -> Forall (known m r) ts /\ channel v w0 lamw ts m y k r c.
+Theorem sums_spec_by ts m y k r c : sums_by ts m y k r c -> Forall (known_by m r) ts /\ channel v w0 lamw ts m y k r c.
 Proof.
   induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 [F1 C1] H2 [F2 C2] [N _]
                  | ts m y k r c m' z p y' H [F C] Hm Hz Hp N].
@@ -505,7 +510,7 @@ Lemma rescaled_bigs z ts : bigs (rescaled z ts) = bigs ts.
 Proof. unfold bigs, rescaled. rewrite Sum_map. reflexivity. Qed.
 
 Lemma refined_rescale ts m m' z mu y y' k r c : m <= m' -> Rabs z <= thE A * (m' - m) + xr A + eps1 ->
-  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known m r) ts -> channel v w0 lamw ts m y k r c ->
+  Rabs mu <= Rmin (lame A) (exp (m - m' + z)) -> Forall (known_by m r) ts -> channel v w0 lamw ts m y k r c ->
   1 <= bigs ts ->
   refined ts m y k r c -> near (u A) (lam A) ((exp (m - m' + z) + mu) * y) y' ->
   refined (rescaled z ts) m' y' (S k) (S r) (S c).
@@ -563,19 +568,20 @@ Proof.
   set (q := a' * (b - 1 + (nr + 1))) in *. clearbody q a' lin. lra.
 Qed.
 
-Theorem sums_refined ts m y k r c : sums ts m y k r c -> bigs ts = 0 \/ refined ts m y k r c.
+Theorem sums_refined_by ts m y k r c : sums_by ts m y k r c -> bigs ts = 0 \/ refined ts m y k r c.
 Proof.
  
   induction 1 as [j m e p y HT He Hp Hy | ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 N
                  | ts m y k r c m' z p y' H IH Hm Hz Hp N].
   - destruct (bigs_cases [(j, e - (sh j - m) + split e p)]) as [B|B]; [left; auto|right].
-    destruct (sums_spec _ _ _ _ _ _ (sums_key j m e p y HT He Hp Hy)) as [_ C]. unfold channel in C. unfold refined.
+    destruct (sums_spec_by _ _ _ _ _ _ (sums_by_key j m e p y HT He Hp Hy)) as [_ C].
+    unfold channel in C. unfold refined.
     fold (exact_sum m [(j, e - (sh j - m) + split e p)]) (size_sum m [(j, e - (sh j - m) + split e p)]) in C.
     set (ts := [(j, e - (sh j - m) + split e p)]) in *. destruct OK. assert (P0 := P_ge 0). simpl (INR 0).
     assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (L1 := lost_pos v w0 lamw ts m 0 0 1 w0_pos Lw).
     assert (0 <= u A * P 0 * (bigs ts - 1 + 0) * size_sum m ts) by (repeat apply Rmult_le_pos; lra).
     assert (0 <= (2 * P 0 - w0) * small_sum m ts) by (apply Rmult_le_pos; lra). simpl in C. lra.
-  - destruct (sums_spec _ _ _ _ _ _ H1) as [F1 C1]. destruct (sums_spec _ _ _ _ _ _ H2) as [F2 C2].
+  - destruct (sums_spec_by _ _ _ _ _ _ H1) as [F1 C1]. destruct (sums_spec_by _ _ _ _ _ _ H2) as [F2 C2].
     assert (Ek1 := Nat.le_max_l k1 k2). assert (Ek2 := Nat.le_max_r k1 k2).
     assert (Er1 := Nat.le_max_l r1 r2). assert (Er2 := Nat.le_max_r r1 r2).
     set (k := Nat.max k1 k2) in *. set (r := Nat.max r1 r2) in *.
@@ -595,24 +601,24 @@ Proof.
         [apply (refined_mono _ _ _ k1 r1 c1) | apply (refined_mono _ _ _ k2 r2 c2)]; auto.
   - rewrite rescaled_bigs. destruct IH as [B|R1]; [left; auto|].
     destruct (bigs_cases ts) as [B|B]; [left; auto|right].
-    destruct (sums_spec _ _ _ _ _ _ H) as [F C].
+    destruct (sums_spec_by _ _ _ _ _ _ H) as [F C].
     assert (Ep : p = exp (m - m' + z) + (p - exp (m - m' + z))) by lra. rewrite Ep in N.
     apply (refined_rescale ts m m' z (p - exp (m - m' + z)) y); auto.
 Qed.
 
 Definition refined_error k r (b X Xs : R) := (w0 - 1 + u A * P k * (Rmax 0 (b - 1) + INR r)) * X + (2 * P k - w0) * Xs.
-Theorem sums_error ts m y k r c : sums ts m y k r c ->
+Theorem sums_error_by ts m y k r c : sums_by ts m y k r c ->
   Rabs (y - exact_sum m ts) <=
     Rmin ((P k - 1) * size_sum m ts) (refined_error k r (bigs ts) (size_sum m ts) (small_sum m ts)) + 2 * lost v w0
       lamw ts m k r c.
 Proof.
-  intros H. destruct OK. destruct (sums_spec _ _ _ _ _ _ H) as [_ C]. unfold channel in C.
+  intros H. destruct OK. destruct (sums_spec_by _ _ _ _ _ _ H) as [_ C]. unfold channel in C.
   fold (exact_sum m ts) (size_sum m ts) (P k) in C. assert (L := lost_pos v w0 lamw ts m k r c w0_pos Lw).
   assert (P0 := P_ge k). assert (S1 := size_pos m ts). assert (s1 := small_pos m ts). assert (Ir := pos_INR r).
   unfold Rmin. destruct (Rle_dec _ _) as [_|_]; [lra|]. unfold refined_error.
   assert (uP : 0 <= u A * P k) by (apply Rmult_le_pos; lra).
   assert (b0 := Rmax_l 0 (bigs ts - 1)). assert (b1 := Rmax_r 0 (bigs ts - 1)).
-  destruct (sums_refined _ _ _ _ _ _ H) as [B|R1].
+  destruct (sums_refined_by _ _ _ _ _ _ H) as [B|R1].
   - rewrite (none_big ts m B) in *.
     assert (0 <= u A * P k * (Rmax 0 (bigs ts - 1) + INR r) * size_sum m ts)
       by (apply Rmult_le_pos; [apply Rmult_le_pos; [auto | lra] | auto]).
@@ -626,7 +632,7 @@ Qed.
 End Refined.
 
 (** Weights are positive: their sum is at least (1-u)^k of itself, which is a little more than 1 - ((1+u)^k - 1). *)
-Lemma sums_lower ts m y k r c : u A <= 1 -> 0 <= 2 - w0 -> (forall j, v j = 1) -> sums ts m y k r c ->
+Lemma sums_lower_by ts m y k r c : u A <= 1 -> 0 <= 2 - w0 -> (forall j, v j = 1) -> sums_by ts m y k r c ->
   (2 - w0) * (1 - u A) ^ k * Sum (weight m) ts - lost v w0 lamw ts m k r c <= y.
 Proof.
   intros U1 W2 V1.
@@ -677,7 +683,7 @@ Proof.
     specialize (Q H). assert (M0a := lost_pos v w0 lamw ts1 m k r c1 w0_pos Lw).
     assert (M0b := lost_pos v w0 lamw ts2 m k r c2 w0_pos Lw).
     specialize (Q ltac:(lra) N ltac:(lra)). lra.
-  - destruct (sums_spec _ _ _ _ _ _ H) as [F C]. assert (Y := channel_size _ _ _ _ _ _ C). rewrite Size in Y.
+  - destruct (sums_spec_by _ _ _ _ _ _ H) as [F C]. assert (Y := channel_size _ _ _ _ _ _ C). rewrite Size in Y.
     set (mu := p - exp (m - m' + z)) in *. assert (Ep : p = exp (m - m' + z) + mu) by (unfold mu; lra).
     assert (Lr := lost_rescale v w0 lamw ts m m' z mu k r c W Lw Hm Hz Hp F).
     fold (size_sum m ts) (P k) in Lr. rewrite Size in Lr.
@@ -706,3 +712,37 @@ Proof.
 Qed.
 End Channel.
 End Merge.
+
+(** Only what is said of the keys in it counts. *)
+Lemma sums_by_keys K sh A xk xk' v w0 lamw ts m y k r c : sums_by K sh A xk v w0 lamw ts m y k r c ->
+  (forall t, In t ts -> xk (fst t) <= xk' (fst t)) -> sums_by K sh A xk' v w0 lamw ts m y k r c.
+Proof.
+  induction 1 as [j m e p y HT He Hp Hy|ts1 ts2 m y1 y2 y k1 r1 c1 k2 r2 c2 H1 IH1 H2 IH2 N|
+    ts m y k r c m' z p y' H IH]; intros L.
+  - apply sums_by_key; auto. assert (Q := L _ (or_introl eq_refl)). simpl in Q. lra.
+  - apply (sums_by_add K sh A xk' v w0 lamw ts1 ts2 m y1 y2); auto; [apply IH1|apply IH2]; intros t I1; apply L;
+      apply in_or_app; auto.
+  - apply (sums_by_rescale K sh A xk' v w0 lamw ts m y k r c m' z p y'); auto. apply IH. intros t I1.
+    apply (L (fst t, snd t + z)). apply (in_map (fun t => (fst t, snd t + z))). auto.
+Qed.
+
+(** Kernels of which no key's exponent errs by anything of its own. *)
+Section Plain.
+Variable K : Type.
+Variable A : arith.
+Hypothesis OK : sane A.
+Definition plain := fun _ : K => xl A.
+Lemma plain_off j : plain j <= xl A + off A.
+Proof. assert (Q := s_off A OK). unfold plain. lra. Qed.
+End Plain.
+Notation sums K sh A := (sums_by K sh A (plain K A)).
+Notation known K sh A := (known_by K sh A (plain K A)).
+Definition known_gain K sh A OK := known_by_gain K sh A OK (plain K A) (plain_off K A OK).
+Definition sums_key K sh A := sums_by_key K sh A (plain K A).
+Definition sums_add K sh A := sums_by_add K sh A (plain K A).
+Definition sums_rescale K sh A := sums_by_rescale K sh A (plain K A).
+Definition sums_rescale_exp K sh A OK := sums_by_rescale_exp K sh A OK (plain K A).
+Definition sums_normalise K sh A OK := sums_by_normalise K sh A OK (plain K A).
+Definition sums_spec K sh A OK := sums_spec_by K sh A OK (plain K A) (plain_off K A OK).
+Definition sums_error K sh A OK := sums_error_by K sh A OK (plain K A) (plain_off K A OK).
+Definition sums_lower K sh A OK := sums_lower_by K sh A OK (plain K A) (plain_off K A OK).

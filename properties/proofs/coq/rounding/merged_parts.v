@@ -58,6 +58,7 @@ Definition merged_undivided (parts : list nat) (keys : nat -> list K) (h : nat -
 
 Hypothesis OK : sane A.
 Hypothesis RN : nearest A = true.
+Hypothesis Any : additions A = None.
 Hypothesis HepsL : 0 <= epsL.
 Hypothesis Hu_l : 0 <= u_l <= 1.
 Hypothesis Divided : (1 <= divisions)%nat.
@@ -96,6 +97,8 @@ Hypothesis Hgap : P A (w_l A) (kk K J r) <= exp room * (1 - eps A - most_lost A 
 
 Lemma roomy_sane : sane roomy.
 Proof. apply with_gap_sane; auto. Qed.
+Lemma additions_any : hk K roomy J r = kk K J r.
+Proof. unfold hk, kk. simpl. rewrite Any. auto. Qed.
 Lemma in_J c j : In c parts -> In j (keys c) -> In j J.
 Proof. intros. apply (Permutation_in _ keys_are), in_flat_map. exists c. auto. Qed.
 Lemma keys_length c : In c parts -> (length (keys c) <= n)%nat.
@@ -456,6 +459,7 @@ Proof.
   assert (W1 := wl_ge1 A OK). assert (P0 := P_ge A OK (w_l A) W1 (kk K J r)). assert (M0 := ML_pos).
   assert (G1 : 1 <= gain A r).
   { apply exp_ge1. assert (X0 := X_pos A OK r). assert (T1 := s_T A OK). assert (TE := s_thE A OK).
+    assert (O0 := s_off A OK).
     assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra). lra. }
   destruct (Rle_dec 0 grown); auto. assert (exp grown < 1) by (rewrite <- exp_0; apply exp_increasing; lra).
   assert (1 <= P A (w_l A) (kk K J r) * gain A r) by (apply times_ge1; lra). lra.
@@ -749,7 +753,7 @@ Proof.
   destruct (terms_known K sh_moved roomy roomy_sane r _ _ _ _ _ _ _ _ _ (wl_ge1 A OK) (s_lampd A OK) SL Rl t It)
     as [K1 K2].
   assert (Kj : In (fst t) J) by (apply (Permutation_in _ keys1), in_map; auto).
-  assert (Z := moved_at_most _ Kj). destruct M_at_most as [_ Mz]. apply Rabs_bounds in K2.
+  assert (Z := moved_at_most _ Kj). destruct M_at_most as [_ Mz]. apply Rabs_bounds in K2. unfold plain in K2.
   change (T roomy) with (T A) in *. change (thE roomy) with (thE A) in *. change (X roomy r) with (X A r) in K2.
   unfold weight. rewrite <- exp_plus. apply exp_mono.
   assert ((1 - thE A) * sh_moved (fst t) <= (1 - thE A) * z) by (apply Rmult_le_compat_l; lra).
@@ -785,7 +789,7 @@ Proof.
   destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SO) as (_ & Cko & _).
   rewrite length1 in Ckl. rewrite <- (map_length fst), (Permutation_length Ko) in Cko.
   destruct (denominator_documented K s roomy roomy_sane RN a_merged J top_total r ops kl cl NJ) as [D1 D2];
-    [unfold kk; lia|lia|].
+    [rewrite additions_any; unfold kk; lia|lia|].
   fold bg in D1, D2. set (D := UL) in *. set (lw := low_d K s roomy a_merged J top_total r ops) in *.
   assert (HD' : Rabs (L - W1) <= W1 * D) by (eapply Rle_trans; [apply HD|]; apply Rmult_le_compat_l; lra).
   assert (D0 : 0 <= D).
@@ -910,13 +914,13 @@ Proof.
   { eapply Rle_trans; [apply C1|]. apply Rmult_le_compat_l; [lra|]. eapply Rle_trans; [apply Hsmall|].
     unfold F. apply exp_mono. simpl (thE _). simpl (T _). simpl (gap _). change (X roomy r) with (X A r).
     assert (0 <= thE A * room) by (apply Rmult_le_pos; lra). assert (0 <= thE A * T A) by (apply Rmult_le_pos; lra).
-    lra. }
+    assert (L0 := s_last A OK). simpl (last _). lra. }
   apply (mean_error K s sh_moved vv roomy roomy_sane a_merged J top_total ko co r
     (documented.big K s roomy a_merged J top_total r vv (bound.size K s vv roomy a_merged J top_total r)) Cs NJ
     scores_near terms2 total O ro 1
     (Nd K s vv roomy a_merged J top_total r + LNd K s vv roomy a_merged J top_total r ops)
     DDu low_u Uf lamf oh Ko Ht SO Ro HF2); auto.
-  - apply numerator_documented; [exact roomy_sane|exact RN|exact NJ|unfold kk; lia|lia].
+  - apply numerator_documented; [exact roomy_sane|exact RN|exact NJ|rewrite additions_any; unfold kk; lia|lia].
   - unfold DDu. fold D me. assert (1 * 1 <= (1 + D) * exp me) by (apply Rmult_le_compat; lra). lra.
   - unfold low_u. fold lw me. apply Rmult_lt_0_compat; auto.
   - apply Rabs_le_iff. unfold DDu. fold V2 D me. lra.

@@ -187,7 +187,8 @@ Lemma lost_larger w0 lamw n c : 0 <= w0 -> 0 <= lamw -> J <> [] ->
 Proof.
   intros W0 L0 NJ. unfold lostJ. assert (G := arithmetic.pow_ge1 (u A) n (s_u A OK)).
   assert (Gr : 1 <= g A ^ r) by (apply pow_R1_Rle, g_ge1; auto).
-  apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|]. apply Rplus_le_compat_r.
+  assert (T2 := twice_ge1 A). apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat_l; [apply Rmult_le_pos; lra|].
+  apply Rplus_le_compat_r.
   apply Sum_le. intros j _. apply Rmult_le_compat_r; [|rewrite at_most_abs; apply vh_at_most].
   apply loss_pos; auto using part_pos, pp_pos.
 Qed.

@@ -138,7 +138,8 @@ Proof.
   rewrite (Sum_ext _ (fun _ => 1)), Sum_const, Nt, Rmult_1_r, (Rabs_pos_eq l) in Sz
     by (try lra; intros; unfold one; apply Rabs_R1).
   assert (Gn : gain An 0 <= 8 / 7).
-  { unfold gain, X, eps1. simpl (thE An). simpl (T An). simpl (xl An). simpl (xr An). simpl (eps An). simpl (INR 0).
+  { unfold gain, X, eps1. simpl (off An).
+    simpl (thE An). simpl (T An). simpl (xl An). simpl (xr An). simpl (eps An). simpl (INR 0).
     replace ((1 + 0) * 0 + (0 + 0 * 0 + (1 + 0) * (epsE / (1 - epsE)))) with (epsE / (1 - epsE)) by ring.
     assert (E0 := e1_pos epsE HepsE). eapply Rle_trans; [apply exp_le_inv; lra|].
     replace (8 / 7) with (/ (1 - / 8)) by field. apply Rinv_le_contravar; lra. }
@@ -337,7 +338,8 @@ Variable norm : R -> R -> R.
 Variables up0 lamp0 : R.
 Variable d : nat.
 Definition A_stored := {| u := uf prec; lam := eta emin; thE := uf prec; xl := 0; xr := 0; T := 0; gap := 0;
-  eps := epsE; lame := lamE; up := up0; lamp := lamp0; upd := 0; lampd := 0; nearest := true |}.
+  off := 0; last := 0; eps := epsE; lame := lamE; up := up0; lamp := lamp0; upd := 0; lampd := 0; nearest := true;
+  additions := None |}.
 
 Lemma tree_added (leaf : K -> R -> Prop) (y : tree K -> R) t :
   (forall j, leaf j (y (Leaf K j))) -> (forall t, inF (y t)) ->

@@ -197,13 +197,15 @@ Proof.
   assert (Ln2 : ln 2 <= 1) by (assert (Q := ln_le_minus1 2 ltac:(lra)); lra).
   assert (Fb : F Ag r <= 8 / 3).
   { unfold F, X, eps1. simpl (thE _). simpl (T _). simpl (xl _). simpl (xr _). simpl (eps _). simpl (gap _).
+    simpl (last _).
     assert (P1 : uf * g0 <= uf * 1) by (apply Rmult_le_compat_l; lra).
     apply Rle_trans with (exp (ln 2 + / 4)); [apply exp_mono; lra|]. rewrite exp_plus, exp_ln by lra.
     assert (Q := exp_le_inv (/ 4) ltac:(lra)). replace (/ (1 - / 4)) with (4 / 3) in Q by field. lra. }
   assert (Fp : 0 < F Ag r) by apply exp_pos.
   assert (G1 := pow_ge1 uf (kk K J r) ltac:(lra)).
   assert (G2 : 1 <= g A0 ^ r) by (apply pow_R1_Rle, g_ge1, A0_sane).
-  unfold LDd, lost_d, grown. change (u Ag) with uf. change (lampd Ag) with 0. change (lam Ag) with eta.
+  unfold LDd, lost_d, grown. change (twice Ag) with 2. change (hk K Ag J r) with (kk K J r).
+  change (u Ag) with uf. change (lampd Ag) with 0. change (lam Ag) with eta.
   change (g Ag) with (g A0).
   replace (w_l Ag) with 1 by (unfold w_l; simpl; ring). rewrite Rmult_1_r.
   assert (Each : Sum (fun j => Rabs (one K j) * loss_d K s Ag a J Mp r 0 j) J <=
@@ -236,6 +238,7 @@ Lemma ordinary_low : 0 < low_d K s Ag a J Mp r ops.
 Proof.
   assert (LD := ordinary_LD). assert (C := ordinary_roundings). assert (U0 := uf_pos prec).
   assert (U1 := @uf_lt1 prec Hprec). assert (B := bernoulli uf (cD K J r) ltac:(lra)). unfold low_d.
+  change (h K Ag J + 2 * r)%nat with (cD K J r).
   assert (Mx := Rmax_r (1 - UDd K s Ag a J Mp r) ((1 - upd Ag) * (1 - u Ag) ^ cD K J r)).
   change (upd Ag) with 0 in *. change (u Ag) with uf in *. lra.
 Qed.
@@ -248,7 +251,8 @@ Proof.
     assert (Q2 := exp_le_inv (INR (cD K J r) * uf) ltac:(lra)).
     assert (/ (1 - INR (cD K J r) * uf) <= / (1 - 3 / 8)) by (apply Rinv_le_contravar; lra).
     replace (/ (1 - 3 / 8)) with (8 / 5) in * by field. lra. }
-  unfold UDd, UD0. change (upd Ag) with 0. set (y := Rmin _ _). assert (y <= pw Ag (cD K J r)) by apply Rmin_l. lra.
+  unfold UDd, UD0, refined. change (upd Ag) with 0. simpl (nearest _). cbv iota. set (y := Rmin _ _).
+  assert (y <= pw Ag (cD K J r)) by apply Rmin_l. lra.
 Qed.
 End Denominator.
 

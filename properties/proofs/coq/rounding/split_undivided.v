@@ -326,7 +326,8 @@ Proof.
   destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SO) as (_ & Cko & _).
   rewrite <- (map_length fst), (Permutation_length Kl) in Ckl.
   rewrite <- (map_length fst), (Permutation_length (merged_keys total f Hf)) in Cko.
-  destruct (denominator_documented K s Ag Ag_sane eq_refl a' J Mu r ops kl cl NJ) as [D1 D2]; [unfold kk; lia|lia|].
+  destruct (denominator_documented K s Ag Ag_sane eq_refl a' J Mu r ops kl cl NJ) as [D1 D2];
+    [change (kl <= kk K J r)%nat; unfold kk; lia|lia|].
   fold bg in D1, D2. set (D := UDd K s Ag a' J Mu r + LDd K s Ag a' J Mu r ops) in *.
   set (lw := low_d K s Ag a' J Mu r ops) in *. assert (HD' : Rabs (l - W1) <= W1 * D).
   { eapply Rle_trans; [apply HD|]. apply Rmult_le_compat_l; lra. }
@@ -447,14 +448,15 @@ Proof.
     assert (lw * (W2 * exp (- me) * l) <= lw * W1) by (apply Rmult_le_compat_l; lra). lra. }
   assert (HF2 : 1 <= W2 * F Ag r).
   { eapply Rle_trans; [apply C1|]. apply Rmult_le_compat_l; [lra|]. eapply Rle_trans; [apply Hsmall|].
-    unfold F. apply exp_mono. simpl (thE Ag). simpl (T Ag). simpl (gap Ag). assert (X0 := X_pos Ag Ag_sane r).
+    unfold F. apply exp_mono. simpl (thE Ag). simpl (T Ag). simpl (gap Ag). simpl (last Ag).
+    assert (X0 := X_pos Ag Ag_sane r).
     assert (0 <= uf * room) by (apply Rmult_le_pos; lra). lra. }
   assert (Q9 := mean_error K s sh' vv Ag Ag_sane a' J Mu ko co r
     (documented.big K s Ag a' J Mu r vv (bound.size K s vv Ag a' J Mu r)) Cs NJ scores_near (merged_o total f to_) total
     merge_undivided ro 1 (Nd K s vv Ag a' J Mu r + LNd K s vv Ag a' J Mu r ops) DDu low_u 0 0 merge_undivided
     (merged_keys total f Hf) Ht SO Ro).
   fold W2 in Q9. eapply Rle_trans; [apply Q9; auto|unfold undivided; lra].
-  - apply numerator_documented; [exact Ag_sane|reflexivity|exact NJ|unfold kk; lia|lia].
+  - apply numerator_documented; [exact Ag_sane|reflexivity|exact NJ|change (ko <= kk K J r)%nat; unfold kk; lia|lia].
   - unfold DDu. fold D me. assert (1 * 1 <= (1 + D) * exp me) by (apply Rmult_le_compat; lra). lra.
   - unfold low_u. fold lw me. apply Rmult_lt_0_compat; auto.
   - apply Rabs_le_iff. unfold DDu. fold D me. lra.

@@ -47,8 +47,8 @@ Proof.
     induction r as [|k IH]; [simpl; rewrite Rmult_0_l, exp_0; lra|].
     rewrite S_INR, Rmult_plus_distr_r, Rmult_1_l, Rplus_comm, exp_plus. simpl.
     apply Rmult_le_compat; try lra. left. apply exp_pos. }
-  replace (exp ((1 + thE A) * T A + (xl A + INR r * xr A + (1 + INR r) * eps1))) with
-    (exp ((1 + thE A) * T A + (xl A + 0 * xr A + (1 + 0) * eps1)) * exp (INR r * (xr A + eps1)))
+  replace (exp ((1 + thE A) * T A + (xl A + INR r * xr A + (1 + INR r) * eps1) + off A)) with
+    (exp ((1 + thE A) * T A + (xl A + 0 * xr A + (1 + 0) * eps1) + off A) * exp (INR r * (xr A + eps1)))
     by (rewrite <- exp_plus; f_equal; ring).
   apply Rmult_le_compat_l; auto. left. apply exp_pos.
 Qed.
