@@ -119,7 +119,9 @@ TEST(Program, ThePageSaysHowATolerancesProofGoes) {
                 "--property attention.oracle --dtype f32 --cases 3 --quiet -o run");
   const std::string page = read_file(folder / "run/report.html");
   EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine."));
-  EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine, in another form than it is computed in: base 2."));
+  EXPECT_THAT(
+      page,
+      Says("The tolerance of its arithmetic is proved by machine, in another form than it is computed in: base 2."));
   std::size_t said = 0;
   for (std::size_t at = 0; (at = page.find("The tolerance of its", at)) != std::string::npos; ++at) ++said;
   EXPECT_EQ(said, 2) << "a wider scalar has a tolerance of its own";
