@@ -39,6 +39,11 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(beyond([](Arithmetic& b) { b.base2 = true, b.max = MaxPolicy::none; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.stored_biased = DType::bf16; }), 1);
   EXPECT_EQ(beyond([](Arithmetic& b) { b.accumulate = b.weights = DType::bf16; }), 1);
+  EXPECT_EQ(beyond([](Arithmetic& b) {
+              b.normalise_first = true;
+              b.score_sums = b.accumulate = DType::f16, b.weights = DType::bf16;
+            }),
+            1);
   const auto otherwise = [](auto change) {
     Arithmetic changed = fleet::plain(DType::f32);
     change(changed);
