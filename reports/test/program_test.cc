@@ -112,6 +112,17 @@ TEST(Program, SaysWhatItCanDo) {
   expect_status(folder, "$attest list > /dev/full", 2);
 }
 
+TEST(Program, RaisesTheAlarmOfEveryGradient) {
+  const Folder folder;
+  expect_status(folder,
+                "$attest check --alarm --kernel builtin:flash --property 'backward.oracle-*' --dtype f32 "
+                "--cases 30 --no-large --quiet -o run");
+  const auto summary = parsed_json(read_file(folder / "run/summary.json"));
+  for (const auto& property : summary["kernels"][0]["properties"]) {
+    EXPECT_GT(property["alarm"]["elements"], 0) << property["name"];
+  }
+}
+
 TEST(Program, ThePageSaysHowATolerancesProofGoes) {
   const Folder folder;
   expect_status(folder,

@@ -99,7 +99,8 @@ const Property family[] = {
                      .floating_point = "bound",
                      .hypotheses = of_masks,
                      .given = biased_with_gradients,
-                     .check = oracle<Gradient::mask>}),
+                     .check = oracle<Gradient::mask>,
+                     .check_as = oracle_as<Gradient::mask>}),
     about_gradients({.name = "backward.oracle-dsink",
                      .statement = "dσ_h lies within the bound of the exact −Σ_i p^σ_i (D_i − γ_i) over the rows of all "
                                   "entries, p^σ the sink's share",
@@ -110,7 +111,8 @@ const Property family[] = {
                      .given = [](Draw& draw) -> Case {
                        return draw.attention().with_later_arguments().with_sinks().with_gradients();
                      },
-                     .check = oracle<Gradient::sink>},
+                     .check = oracle<Gradient::sink>,
+                     .check_as = oracle_as<Gradient::sink>},
                     without_sink_by_lse),
     about_gradients({.name = "backward.given",
                      .statement = "the same at the kernel's own lse and out, whatever they are",
