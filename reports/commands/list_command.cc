@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "core/bound/machine_checked.h"
 #include "core/isolation/adapters.h"
@@ -61,18 +63,32 @@ std::vector<ToleranceLine> tolerance_lines() {
   return lines;
 }
 
-/// The same for a reader: dtypes of which the same is said share a line.
-std::vector<std::vector<std::string>> tolerance_rows() {
-  std::vector<std::vector<std::string>> rows;
-  for (const ToleranceLine& line : tolerance_lines()) {
-    const std::string id = "  " + line.id, dtype(name_of(line.dtype));
-    const auto same = std::ranges::find_if(rows, [&](const auto& row) { return row[0] == id && row[2] == line.text; });
-    if (same == rows.end())
-      rows.push_back({id, dtype, line.text});
-    else
-      (*same)[1] += " " + dtype;
+/// The same for a reader: each thing that is said, and of which kernels, with their dtypes where it is not all of them.
+std::string tolerance_text() {
+  const std::vector<ToleranceLine> lines = tolerance_lines();
+  std::map<std::string, std::size_t> dtypes_of;
+  std::vector<std::string> said;
+  for (const ToleranceLine& line : lines) {
+    ++dtypes_of[line.id];
+    if (std::ranges::find(said, line.text) == said.end()) said.push_back(line.text);
   }
-  return rows;
+  std::string text;
+  for (const std::string& what : said) {
+    std::vector<std::string> kernels;
+    std::map<std::string, std::vector<std::string_view>> dtypes;
+    for (const ToleranceLine& line : lines) {
+      if (line.text != what) continue;
+      if (dtypes[line.id].empty()) kernels.push_back(line.id);
+      dtypes[line.id].push_back(name_of(line.dtype));
+    }
+    for (std::string& kernel : kernels)
+      if (const auto& some = dtypes[kernel]; some.size() < dtypes_of[kernel])
+        kernel += fmt::format(" ({})", fmt::join(some, " "));
+    // At most 80 columns.
+    text += columns({{"", what}}, {false, false}, 80);
+    text += columns({{"  ", fmt::format("{}", fmt::join(kernels, ", "))}}, {false, false}, 80);
+  }
+  return text;
 }
 
 struct DTypeLine {
@@ -190,8 +206,7 @@ std::string as_text(const Listed& listed) {
     }
     return columns(rows, {false, true, false});
   });
-  section(listed.tolerances, "tolerances (properties/proofs/coq/rounding/README.md says how far the proof goes)",
-          [] { return columns(tolerance_rows(), {false, false, false}); });
+  section(listed.tolerances, "tolerances (properties/proofs/coq/rounding/README.md has more)", tolerance_text);
   return text;
 }
 

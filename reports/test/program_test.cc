@@ -103,7 +103,7 @@ TEST(Program, SaysWhatItCanDo) {
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
   EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
   const std::string tolerances = output_of(folder, "$attest list --tolerances");
-  EXPECT_THAT(tolerances, Says("builtin:flash "));
+  EXPECT_THAT(tolerances, Says("  proved by machine\n    builtin:online, builtin:flash, "));
   EXPECT_THAT(tolerances, Says("proved on paper; by machine but for a maximum taken before scores are stored"));
   EXPECT_THAT(tolerances, Says("proved by machine, in another form than it is computed in: weights divided first"));
   for (const auto& line : json["tolerances"]) {

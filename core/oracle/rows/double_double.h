@@ -28,10 +28,13 @@ struct DoubleDouble {
   return two_sum(p.high, p.low + (a.high * b.low + a.low * b.high));
 }
 [[nodiscard]] inline DoubleDouble quotient_of(const DoubleDouble& a, const DoubleDouble& b) {
-  const double quotient = a.high / b.high;
+  // Dekker's halves of a quotient that is itself a double would overflow from 2^996 on.
+  const double unit = std::fabs(a.high / b.high) > 0x1p900 ? 0x1p-200 : 1.0, high = a.high * unit, low = a.low * unit;
+  const double quotient = high / b.high;
   const DoubleDouble back = two_product(quotient, b.high);
-  const double remainder = ((a.high - back.high) - back.low) + (a.low - quotient * b.low);
-  return two_sum(quotient, remainder / b.high);
+  const double remainder = ((high - back.high) - back.low) + (low - quotient * b.low);
+  const DoubleDouble exact = two_sum(quotient, remainder / b.high);
+  return {exact.high / unit, exact.low / unit};
 }
 
 /// |found - value| to a relative error below 2^-51. Where `found` is so near that the low part counts the difference to
