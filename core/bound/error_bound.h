@@ -110,8 +110,9 @@ struct Profile {
   /// Of factors of q and k (1.13): roundings of what they multiply, or are multiplied into.
   double u_factors = 0;
   double H_a = 0, H_p = 0, H_o = 0, H_q = 0;
-  double least_scale = 0;  ///< smallest scale that is a normal number in every format it may be kept in
-  double least_score = 0, least_weight = 0;  ///< smallest normal of the score and of the accumulating format
+  double least_scale = 0;         ///< smallest scale that is a normal number in every format it may be kept in
+  double least_weight = 0;        ///< smallest normal number of the score's and of the accumulating format
+  double vanishing_exponent = 0;  ///< e to less is nothing, whatever value it meets in the sum (C28, C48)
   bool base2 = false, folded = false;
   double score_precision = 24;  ///< bits p of the accumulator of q.k, for the exactness rule
   double score_least_bit = 0;   ///< smallest positive number of the score format that is not flushed

@@ -299,7 +299,7 @@ void set_exponent_constants(KeyPass& x) {
   c.fixed_shift = p.fixed_shift, c.lse_merge = p.lse_merge;
   c.thE = thE, c.residual = p.c_m * p.u_e * (1 + thE), c.lse_on_Q = lse_on_Q, c.lse_on_D = lse_on_D;
   c.rest = eps + lse_constant;
-  c.dead = p.least_score < 0x1p-200 ? -1490 : -745, c.u_a = p.u_a;
+  c.dead = p.vanishing_exponent, c.u_a = p.u_a;
   // A capped product is no further off than the product itself, but for its own operations and, where it is one of
   // pairs of doubles, what its exponential errs by. That is said of every evaluation, so that certificates are as their
   // units.
@@ -427,11 +427,15 @@ namespace {
 double underflow_factor(const KeyPass& x) {
   const Profile& p = x.p;
   const double R = p.rescalings;
-  const double depth = static_cast<double>(accumulation_depth(p.declared, p.of.keys, x.n)) + R + p.extra;
-  const double grown =
-      std::exp(2 * (x.c.thE * p.lazy + x.c.rest)) * (1 + pw(p.u_a, depth)) * (1 + p.u_p) * (1 + pw(p.lam_e, R));
+  // A product that is lost was rounded before the sum of a declared depth (P51).
+  const std::int64_t of_sum = std::min(accumulation_depth(p.declared, p.of.keys, x.n) + 1, x.n);
+  const double depth = static_cast<double>(of_sum) + R + p.extra;
+  // The sum of weights is below 1 by what a folded reference was rounded by (P50).
+  const double at_last = x.c.residual * (x.c.Mabs + p.lazy);
+  const double grown = std::exp(2 * (x.c.thE * p.lazy + x.c.rest) + at_last) * (1 + pw(p.u_a, depth)) * (1 + p.u_p) *
+                       (1 + pw(p.lam_e, R));
   double factor = (p.stored ? 2 * std::exp(std::min(700.0, 2 * x.most.a)) : 2.0) * grown;
-  if (p.fixed_shift && x.range.bottom > std::log(p.least_weight) + 1)
+  if (p.fixed_shift && x.range.bottom >= std::log(p.least_weight) + 1)
     factor *= std::exp(std::max(0.0, -x.range.bottom));
   return factor;
 }

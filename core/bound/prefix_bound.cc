@@ -44,7 +44,7 @@ void PrefixKeys::find_own_errors() {
   const double on_D = c.thE + c.lse_on_D, on_Q = c.residual + c.lse_on_Q;
   for (std::int64_t j = 0; j < n; ++j) {
     const double s = keys.s[j], a = keys.a[j], tm = keys.tm[j], size = std::fabs(s) + a * grown + on_s * std::fabs(s);
-    const double unknown = a + tm + c.twice_lazy;
+    const double unknown = a * grown + tm + c.twice_lazy;
     double D = (top_ - s) + unknown;
     if (c.fixed_shift) D = std::max(D, size);
     double centred = tm;
@@ -66,7 +66,7 @@ void PrefixKeys::take(std::int64_t n) {
   for (std::int64_t j = taken_; j < n; ++j) {
     const double s = keys.s[j], a = keys.a[j], ap = a * grown + on_s * std::fabs(s);
     const double e = e_[static_cast<std::size_t>(j)];
-    m.range.M = std::max(m.range.M, s + a + keys.tm[j]);
+    m.range.M = std::max(m.range.M, s + a * grown + keys.tm[j]);
     m.range.top = std::max(m.range.top, s + ap), m.range.bottom = std::max(m.range.bottom, s - ap);
     m.range.s_top = std::max(m.range.s_top, s), m.s_low = std::min(m.s_low, s);
     m.range.size = std::max(m.range.size, keys.size[j]);

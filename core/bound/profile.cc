@@ -160,6 +160,11 @@ void set_slope(const Declared& d, Profile& p) {
   if (p.slope_form != SlopeForm::distance) p.u_shift = pw(d.u, conversions + (d.a.base2 ? 4 : 2));
 }
 
+/// `ulps` times the least number of a format: of f64, of which no double is a part, of so many ulps as are whole.
+double least_numbers(double ulps, const Format& format) {
+  return (format.min_subnormal * 0.5 > 0 ? ulps : std::ceil(ulps)) * format.min_subnormal;
+}
+
 /// The exponent, its reference point, exp, and the factors by which partial results are rescaled and merged.
 void set_exponentials(const Declared& d, Profile& p) {
   const Arithmetic& a = d.a;
@@ -172,7 +177,7 @@ void set_exponentials(const Declared& d, Profile& p) {
   p.takes_no_maximum = a.max == MaxPolicy::none;
   p.eps_exp = a.exp_ulp > 0 ? 2 * a.exp_ulp * d.u : 4 * d.u;
   p.exp_vanishes = a.exp_ulp > 0;
-  p.lam_e = d.flushes || a.exp_ulp <= 0 ? d.score.min_normal : std::max(0.5, a.exp_ulp) * d.score.min_subnormal;
+  p.lam_e = d.flushes || a.exp_ulp <= 0 ? d.score.min_normal : least_numbers(std::max(0.5, a.exp_ulp), d.score);  // C47
   p.rescalings = (a.block > 0 ? std::ceil(static_cast<double>(d.inputs.keys) / static_cast<double>(a.block)) : 0.0) +
                  (a.split_merge ? 2 : 0);
   p.lse_merge = a.split_merge;
@@ -361,7 +366,7 @@ Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {
   p.score_format = a.score_sums;
   p.base2 = a.base2;
   p.folded = a.folded_exp2;
-  p.least_score = score.min_normal;
+  p.vanishing_exponent = std::min(score.min_normal, sums.min_normal) < 0x1p-200 ? -1490 : -745;
   p.least_weight = std::max(score.min_normal, sums.min_normal);
   set_products(d, p);
   set_scores(d, p);

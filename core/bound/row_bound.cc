@@ -15,13 +15,12 @@ namespace {
 /// keys: per column, into w.lost.
 void underflow_sums(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                     BoundScratch& w) {
-  const double dead = p.least_score < 0x1p-200 ? -1490 : -745;
   w.S_lost.assign(static_cast<std::size_t>(values.stride), 0.0);
   w.lost.assign(static_cast<std::size_t>(values.stride), 0.0);
   const KeyArrays keys{row.s,           row.t,      row.size,    nullptr,    row.la,      row.alpha,  row.b,
                        row.input_error, w.a.data(), w.tm.data(), w.E.data(), w.ph.data(), w.pp.data()};
-  const double least =
-      key_loops().lost_weights(keys, row.n, p.lam_p, terms.lam_weight, dead, terms.z, p.exp_vanishes, w.caps.data());
+  const double least = key_loops().lost_weights(keys, row.n, p.lam_p, terms.lam_weight, p.vanishing_exponent, terms.z,
+                                                p.exp_vanishes, w.caps.data());
   // Where no weight loses less than the most it can, the plain sum of values says the same.
   const double most = std::min(p.lam_p, 1.0) + terms.lam_weight;
   if (least >= most * (1 - 0x1p-24)) {

@@ -140,6 +140,7 @@ std::string why_no_lse(const Manifest& m, const Case& c) {
 }
 
 bool asks_lse(const Manifest& m, const Case& c, bool wanted) {
+  if (c.operation == Operation::multihead) return false;  // which has many, one a head, and returns none
   if (wanted || c.operation != Operation::attention) return wanted && why_no_lse(m, c).empty();
   if (!why_no_lse(m, c).empty()) return false;
   const auto lists_it = [](const std::vector<Feature>& words) { return std::ranges::count(words, Feature::lse) > 0; };

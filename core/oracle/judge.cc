@@ -1,5 +1,8 @@
 // Verdicts on attention cases.
+#include <fmt/format.h>
+
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "core/problem/descale.h"
 #include "core/problem/sequences.h"
 #include "core/support/infinity.h"
+#include "core/support/printed.h"
 #include "core/support/room.h"
 
 namespace attest {
@@ -308,12 +312,29 @@ class AttentionJudge {
   /// Row i of the head, to which the oracle is the answer.
   void judge_row(std::int64_t i, Excuse excuse) {
     const std::int64_t r = first_row_ + i;
+    if (excuse == Excuse::fully_masked) judge_masked_row(r);
     if (excuse != Excuse::none) return tally_.excuse(excuse, dv_);
     if (!held_as_a_whole(r)) {
       for (std::int64_t k = 0; k < dv_; ++k) judge_element(r * dv_ + k, k);
     }
     if (meter_) meter_->end_row(&oracle_);
     if (lse_.present()) judge_lse(r);
+  }
+
+  /// A row that sees no key is what the kernel declares of it.
+  void judge_masked_row(std::int64_t r) {
+    const bool nan = options_.fully_masked == FullyMaskedRow::nan;
+    if (!nan && options_.fully_masked != FullyMaskedRow::zero) return;
+    const auto judge = [&](const Tensor& of, std::int64_t element, std::int64_t at, double zero) {
+      const double found = load_element(of.bytes().data(), of.dtype(), element);
+      if (nan ? std::isnan(found) : found == zero) return;
+      detail::Decision d{.outcome = Outcome::violated, .error = infinity};
+      d.said = fmt::format("{} in a row that sees no key, where the manifest declares {}", printed(found),
+                           name_of(options_.fully_masked));
+      tally_.add(at, found, nan ? std::numeric_limits<double>::quiet_NaN() : zero, d);
+    };
+    for (std::int64_t k = 0; k < dv_; ++k) judge(out_, r * dv_ + k, r * dv_ + k, 0);
+    if (lse_.present()) judge(lse_, r, -1 - r, -infinity);
   }
 
   /// Takes the row if every element of it is held in double, by less than the worst one so far. The last of a

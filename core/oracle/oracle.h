@@ -9,6 +9,7 @@
 #include "core/bound/error_bound.h"
 #include "core/kernel/arithmetic.h"
 #include "core/measure/verdict.h"
+#include "core/problem/fully_masked_row.h"
 #include "core/problem/problem.h"
 #include "core/value/tensor.h"
 
@@ -39,6 +40,9 @@ struct OracleOptions {
   /// excused when a hidden key's score may overflow, or its value is not finite: score + (-inf) and 0 * value are then
   /// NaN.
   bool ignores_dead_values = false;
+  /// What the kernel declares of a row that sees no key, and whose hidden scores and values do not matter: where that
+  /// is NaN or 0 another answer is violated; judge_attention only.
+  FullyMaskedRow fully_masked = FullyMaskedRow::undeclared;
   /// Not 0: the failure probability per element of the alarm of error_alarm.h, which judge_attention then raises beside
   /// its verdict, for every finite bound, vacuous ones included; not for lse.
   double alarm_probability = 0;
@@ -57,8 +61,8 @@ struct OracleOptions {
 
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is
 /// certain, violates when error > bound is certain, escalates otherwise. A row outside the domain of definition, with
-/// an infinite bound, or with a vacuous one (ElementBound::excuse) is excused, and so is a fully masked row
-/// (masked.fully-masked-row judges the declared policy). NaN or Inf where a finite answer is required is violated, a
+/// an infinite bound, or with a vacuous one (ElementBound::excuse) is excused, and so is a fully masked row that
+/// is as declared. NaN or Inf where a finite answer is required is violated, a
 /// vacuous or infinite bound notwithstanding. The case is violated if one element is, else inconclusive if one is, else
 /// held if one was judged (or there is none), else excused. Utilisation, error and element are those of the worst
 /// judged element, of the worst violated one where there is one; `element` is -1 - row when that was the row's lse.

@@ -45,7 +45,10 @@ Verdict in_each_output(Kernel& kernel, const Case& c, const Arithmetic& arithmet
 }
 
 Verdict oracle_as(Kernel& kernel, const Case& c, const Judging& judging) {
-  const OracleOptions options{.alarm_probability = judging.alarm, .measure_errors = true, .rows = judging.rows_of(c)};
+  const OracleOptions options{.fully_masked = kernel.manifest().fully_masked_row,
+                              .alarm_probability = judging.alarm,
+                              .measure_errors = true,
+                              .rows = judging.rows_of(c)};
   return and_at_own_precision(in_each_output(kernel, c, kernel.manifest().arithmetic_for(c), options), kernel, c);
 }
 
@@ -150,10 +153,11 @@ const Property family[] = {
      .given = [](Draw& draw) -> Case { return draw.attention().near_the_edge().with_later_arguments(); },
      .check = finite},
     {.name = "attention.oracle",
-     .statement = "the output lies within its error bound of the exact value",
+     .statement = "the output lies within its error bound of the exact value; a row that sees no key is what the "
+                  "manifest declares of it, where that is NaN or 0",
      .source = "+",
      .needs = "attention",
-     .floating_point = "bound",
+     .floating_point = "bound; NaN or 0",
      .operation = Operation::attention,
      .under = "any",
      .wants = wants_hard_scores,

@@ -52,7 +52,7 @@ bool same_products(const Profile& p, const Case& c, int a) {
   const Sizes q = sizes_of(c.q()), k = sizes_of(c.k());
   const double factor = std::ldexp(1.0, std::abs(a)), tau = std::min(1.0, c.scale);
   const Format &of_q = format_of(c.dtype()), &of_k = format_of(c.k().dtype());
-  const double least = std::max({p.least_score, of_q.min_normal, of_k.min_normal}) * 0x1p2;
+  const double least = std::max({format_of(p.score_format).min_normal, of_q.min_normal, of_k.min_normal}) * 0x1p2;
   const double most = std::min({p.H_s, of_q.largest, of_k.largest}) * 0x1p-2 /
                       (static_cast<double>(c.q().shape()[3]) * std::max(1.0, 2 * c.scale));
   return q.least / factor * tau >= least && k.least / factor >= least && q.least * k.least * tau >= least &&

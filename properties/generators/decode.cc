@@ -187,8 +187,8 @@ Case decode(Recipe recipe) {
   fill_loss(recipe, c);
   for (std::int32_t i = 0; i < recipe.override_count; ++i) apply(recipe.overrides[static_cast<std::size_t>(i)], c);
   if (recipe.layouts != Layouts()) {
-    for (const Slot slot :
-         {Slot::keep, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale, Slot::v_descale, Slot::d_out, Slot::d_lse})
+    for (const Slot slot : {Slot::keep, Slot::sink, Slot::alibi_slopes, Slot::q_descale, Slot::k_descale,
+                            Slot::v_descale, Slot::d_out, Slot::d_lse})
       if (c[slot].present()) recipe.layouts[slot] = layout_of_later(recipe, slot);
     make_repeatable(recipe, c);
     set_layouts(c, recipe.layouts);

@@ -106,6 +106,7 @@ DrawnMultihead& DrawnMultihead::torch_case() {
   // Half of the cases in the packed form, where c_k = c_v = d.
   if (recipe_.seed % 2 == 0) recipe_.c_k = recipe_.c_v = d;
   recipe_.output_projection = true;
+  recipe_.left_out_biases = 0;
   recipe_.scale = ScaleKind::inverse_root;
   recipe_.convention = MaskConvention::post_scale;
   return *this;
@@ -132,8 +133,13 @@ void draw_later_arguments(Recipe& r) {
     argument_in(r.arguments, &Problem::dropout_p) = r.trained_rate;
     return;
   }
-  if (!stream.one_in(4)) return;
-  if (r.large && r.operation == Operation::attention && stream.one_in(2) && give_model_window(r, stream)) return;
+  const bool large = r.large && r.operation == Operation::attention;
+  if (!stream.one_in(large ? 2 : 4)) return;
+  const std::int64_t which = large ? stream.below(8) : 7;
+  if (which < 3 && give_model_window(r, stream)) return;
+  if (which == 3 || which == 4) return give_several_variants(r, stream);
+  // A batch of so many is one of sequences.
+  if (r.batch > 32 && which == 5) return give_lengths(r, stream);
   change_variant(r, stream);
 }
 

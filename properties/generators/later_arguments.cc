@@ -30,8 +30,12 @@ double any_value(const ScalarField<Value>& field, const AxisExtents& extents, St
             stream.one_in(2) ? length + static_cast<double>(stream.between(-3, 2)) : std::floor(stream.unit() * length);
         return std::clamp(near, least, most);
       }
-      const double reach = stream.one_in(16) ? most - least : std::min(most - least, 8.0);
-      return least + std::floor(stream.unit() * (reach + 1));
+      const bool far = stream.one_in(16);
+      const double unit = stream.unit();
+      // The largest one stands for "without an end" in many a program.
+      if (far && unit < 0.5) return std::max(most - std::floor(4 * unit), least);
+      const double reach = far ? most - least : std::min(most - least, 8.0);
+      return least + std::floor(unit * (reach + 1));
     } else {
       // A quarter of them beyond what is usual; half are whole multiples of a power of two near them.
       const bool any = !(field.usual.most > 0) || stream.one_in(16);

@@ -133,17 +133,21 @@ void drop_variant(Recipe& r, const Variant& variant) {
   attest::drop_variant(r.arguments, variant.name);
 }
 
-/// Two of those that are drawn, each pair as often as any other. One more leaves most draws what they were: each has a
-/// number of its own, and the largest ones win (rendezvous hashing, Thaler and Ravishankar 1998).
-std::pair<Variant, Variant> two_variants(std::uint64_t salt) {
-  // What is packed, or lies in a cache, is made of what has lengths.
+/// Those that recipes have: what is packed, or lies in a cache, is made of what has lengths.
+const std::vector<Variant>& drawn_variants() {
   static const std::vector<Variant> drawn = [] {
     std::vector<Variant> all = variants();
     std::erase_if(all, [](const Variant& one) { return one == packed_variant || one.is_about_memory; });
     return all;
   }();
+  return drawn;
+}
+
+/// Two of those that are drawn, each pair as often as any other. One more leaves most draws what they were: each has a
+/// number of its own, and the largest ones win (rendezvous hashing, Thaler and Ravishankar 1998).
+std::pair<Variant, Variant> two_variants(std::uint64_t salt) {
   std::pair<std::uint64_t, const Variant*> first{}, second{};
-  for (const Variant& variant : drawn) {
+  for (const Variant& variant : drawn_variants()) {
     const std::pair one(Stream(salt ^ Stream(variant.bit).next()).next(), &variant);
     if (one.first >= first.first)
       second = std::exchange(first, one);
@@ -164,6 +168,11 @@ void change_variant(Recipe& r, Stream& stream) {
   change(first);
   // What meets nowhere but where two of them do shows in no case that has one.
   if (stream.one_in(3)) change(second);
+}
+
+void give_several_variants(Recipe& r, Stream& stream) {
+  for (const Variant& variant : drawn_variants())
+    if (stream.one_in(3)) give_variant(r, variant, stream);
 }
 
 }  // namespace attest

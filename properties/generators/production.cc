@@ -39,7 +39,8 @@ constexpr Model models[] = {
     {"Gemma 2 9B (Gemma Team 2024)", 16, 8, 256, 256, 8192, 8192, true},
     {"Phi-3 mini (Abdin et al. 2024)", 32, 32, 96, 96, 4096, 4096, true},
     {"DeepSeek-V2 (DeepSeek-AI 2024): 128 columns and 64 with positions against 128", 128, 128, 192, 128, 4096, 4096,
-     true}};
+     true},
+    {"DeepSeek-V2: one token on its latents, 512 and 64 with positions", 128, 1, 576, 512, 1, 4096, false}};
 
 /// A model as it is trained: weights are dropped, at the rate of its paper or its published configuration.
 struct TrainedModel {
@@ -202,7 +203,7 @@ void chunk(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
 
 /// The widths of heads that libraries have kernels for, and those of models whose values are narrower than their keys.
 void widths(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
-  r.dk = one_of(stream, std::array{40, 64, 72, 80, 96, 112, 120, 128, 192, 256});
+  r.dk = one_of(stream, std::array{40, 64, 72, 80, 96, 112, 120, 128, 160, 192, 256});
   r.dv = r.dk;
   if (r.dk == 192 && stream.one_in(2)) r.dv = 128;
   if (stream.one_in(6)) r.dv = one_of(stream, std::array{32, 64, 96, 128});
@@ -211,13 +212,21 @@ void widths(Recipe& r, Stream& stream, [[maybe_unused]] std::int64_t turn) {
   set_heads(r, 1, between(stream, 1, 2));
 }
 
-/// As many heads as models have, three and seven to a group among them, and several batch entries.
+/// As many heads as models have, three and seven to a group among them, more than a vector or a warp holds, and several
+/// batch entries.
 void many_heads(Recipe& r, Stream& stream, std::int64_t turn) {
-  set_heads(r, between(stream, 1, 8), one_of(stream, std::array{1, 2, 3, 3, 4, 7, 8, 12}));
+  set_heads(r, between(stream, 1, 8), one_of(stream, std::array{1, 2, 3, 3, 4, 7, 8, 12, 20, 40}));
   r.batch = one_of(stream, std::array{1, 1, 2, 4, 5, 8});
   r.queries = edge(stream, 33);
   r.keys = edge(stream, 66);
   set_widths(r, 8 * between(stream, 1, 2), 8);
+  if (turn % 4 == 1) {
+    // A batch as it is served: more sequences than one block of threads takes, each of them short.
+    r.batch = between(stream, 33, 140);
+    set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
+    r.queries = between(stream, 1, 9);
+    r.keys = edge(stream, 40);
+  }
   if (turn % 8 != 3) return;
   // More heads in all than 16 bits count.
   r.batch = 256;
@@ -234,12 +243,31 @@ void more_queries(Recipe& r, Stream& stream, std::int64_t turn) {
   set_heads(r, between(stream, 1, 2), between(stream, 1, 2));
   set_widths(r, 32, 32);
   if (stream.one_in(2)) r.causal = stream.one_in(4) ? Causal::bottom_right : Causal::top_left;
-  if (turn % 4 != 2) return;
-  // A head of q, and of the output, with more numbers than 16 bits count.
-  set_widths(r, 64, 64);
-  r.keys = edge(stream, 40);
-  r.queries = (1 << 10) + between(stream, -1, 200);
-  set_heads(r, 1, 1);
+  switch (turn % 4) {
+    case 0:
+      // Rows that see nothing, over as many keys as some kernels split.
+      r.causal = Causal::bottom_right;
+      r.keys = edge(stream, longest_edge);
+      r.queries = r.keys + edge(stream, 70);
+      set_heads(r, 1, between(stream, 1, 2));
+      return;
+    case 1:
+      // A group whose heads are laid out as rows: more of these than 16 bits count.
+      r.keys = between(stream, 5, 7);
+      r.queries = (1 << 13) + between(stream, 0, 40);
+      set_heads(r, 1, 8);
+      set_widths(r, 8, 8);
+      return;
+    case 2:
+      // A head of q, and of the output, with more numbers than 16 bits count.
+      set_widths(r, 64, 64);
+      r.keys = edge(stream, 40);
+      r.queries = (1 << 10) + between(stream, -1, 200);
+      set_heads(r, 1, 1);
+      return;
+    default:
+      return;
+  }
 }
 
 /// A model's attention to a whole prompt, to a chunk of it, to one token or to a few, on two key-value heads at most.
@@ -408,12 +436,32 @@ void make_multihead_production(Recipe& r) {
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
-  set_heads(r, one_of(stream, std::array{1, 2, 5, 8, 9, 12}), 1);
-  r.queries = edge(stream, 66);
-  r.keys = edge(stream, 66);
   const std::int32_t width = one_of(stream, std::array{4, 8, 16});
   set_widths(r, width, width);
   r.c_q = r.c_k = r.c_v = r.d_o = 8;
+  switch (stream.below(3)) {
+    case 0:
+      // Lengths beyond a tile.
+      set_heads(r, between(stream, 1, 3), 1);
+      r.queries = edge(stream, 66);
+      r.keys = edge(stream, 66);
+      break;
+    case 1:
+      // Heads and batch entries beyond a block of them.
+      set_heads(r, one_of(stream, std::array{5, 6, 8, 9, 12, 16, 20}), 1);
+      r.batch = one_of(stream, std::array{1, 2, 3, 5, 8, 9});
+      r.queries = between(stream, 1, 8);
+      r.keys = between(stream, 2, 8);
+      break;
+    default:
+      // Tokens wider than a vector or a block of columns, and of a width that ends within one.
+      for (std::int32_t* const columns : {&r.c_q, &r.c_k, &r.c_v, &r.d_o})
+        *columns = 1 << between(stream, 5, 7), *columns += between(stream, -1, 9);
+      set_heads(r, between(stream, 1, 4), 1);
+      r.queries = between(stream, 1, 4);
+      r.keys = between(stream, 2, 5);
+      break;
+  }
   fit(r, products_of_multihead, 16);
 }
 

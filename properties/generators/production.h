@@ -45,9 +45,10 @@ inline const Shapes default_shapes{.large = LargeCases::some, .given = {}};
 [[nodiscard]] std::string to_string(const Shapes& shapes);
 
 /// Every how many cases in a row one has a production shape: of a law, which calls the kernel several times; of a law
-/// that parts, deletes, pads or rearranges what tiles are made of; and of the definition's own property, which judges
-/// every element of one answer.
-inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, period_of_definition = 8;
+/// that parts, deletes, pads or rearranges what tiles are made of; of gradients; and of the definition's own property,
+/// which judges every element of one answer.
+inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, period_of_gradients = 16,
+                              period_of_definition = 8;
 
 /// The how manieth production case of a property case k is; nothing where it is none. One of each `period` cases in a
 /// row is, not always at the same place, so that every shard has its part.

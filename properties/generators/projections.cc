@@ -1,4 +1,5 @@
 #include <cmath>
+#include <utility>
 
 #include "properties/generators/fill.h"
 
@@ -95,10 +96,15 @@ void fill_multihead(const Recipe& recipe, Case& c) {
   c[Slot::w_v] = weights(recipe, Slot::w_v, recipe.c_v, value_columns);
   if (recipe.output_projection) c[Slot::w_o] = weights(recipe, Slot::w_o, value_columns, recipe.d_o);
   if (recipe.biases) {
-    c[Slot::b_q] = row(recipe, Slot::b_q, key_columns);
-    c[Slot::b_k] = row(recipe, Slot::b_k, key_columns);
-    c[Slot::b_v] = row(recipe, Slot::b_v, value_columns);
-    c[Slot::b_o] = row(recipe, Slot::b_o, recipe.output_projection ? recipe.d_o : value_columns);
+    const std::int64_t out_columns = recipe.output_projection ? recipe.d_o : value_columns;
+    std::uint32_t left_out = recipe.left_out_biases;
+    for (const auto& [slot, columns] : {std::pair(Slot::b_q, key_columns),
+                                        {Slot::b_k, key_columns},
+                                        {Slot::b_v, value_columns},
+                                        {Slot::b_o, out_columns}}) {
+      if (left_out % 2 == 0) c[slot] = row(recipe, slot, columns);
+      left_out /= 2;
+    }
   }
   if (recipe.key_value_bias) {
     c[Slot::bias_k] = row(recipe, Slot::bias_k, key_columns);

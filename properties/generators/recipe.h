@@ -208,6 +208,8 @@ struct Recipe {
   bool mask_per_batch = false, mask_per_head = false;
   bool self_attention = false;                                            ///< multihead: q, k and v are the same tensor
   bool biases = false, key_value_bias = false, output_projection = true;  ///< multihead
+  std::uint32_t left_out_biases =
+      0;  ///< multihead: of b_q, b_k, b_v, b_o, bit by bit, what is not there though biases are
   ScaleKind scale = ScaleKind::inverse_root;
   Causal causal = Causal::none;
   MaskConvention convention = MaskConvention::post_scale;
@@ -261,6 +263,8 @@ void give_own_dropout(Recipe& recipe, Stream& stream);
 /// Gives a variant of the operation to the recipe, or takes it away again: each as often as any other, and now and then
 /// another one beside it. Nothing where there are none.
 void change_variant(Recipe& recipe, Stream& stream);
+/// Gives an attention recipe one variant in three: kernels that serve have many of them, which meet in long cases.
+void give_several_variants(Recipe& recipe, Stream& stream);
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.
 /// Every number is finite and representable in the dtype. Metadata: "kinds", "strides" where a layout is not row-major,

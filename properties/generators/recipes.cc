@@ -207,6 +207,9 @@ struct MultiheadRecipes {
     r.output_projection = !choices.one_in(6);
     draw_mask(choices, r);
     r.scale = pick(choices, scale_kinds);
+    // Drawn apart, so that the others are what they would be. Whisper has none of the keys.
+    Stream apart(r.seed ^ 0x62696173U);
+    if (apart.one_in(6)) r.left_out_biases = apart.one_in(3) ? 2 : static_cast<std::uint32_t>(apart.below(15));
     return rc::shrinkable::just(r);
   }
 };

@@ -25,6 +25,7 @@
 #include "properties/arrangement/sequences.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/recipe.h"
+#include "properties/generators/stream.h"
 
 namespace attest {
 namespace {
@@ -195,6 +196,10 @@ namespace {
 Case in_offered_pages(const Case& c, const VariantTerms& terms) {
   std::vector<std::int64_t> sizes = terms.page_sizes;
   if (sizes.empty()) sizes = {1, 2, 3, 4, 8, 16, 32};
+  // Pages in use hold a tile, or several, which shows where there are keys for a page of theirs.
+  if (terms.page_sizes.empty())
+    for (const std::int64_t size : {64, 96, 128, 256})
+      if (size <= keys_of(c)) sizes.push_back(size);
   const std::int64_t size = sizes[static_cast<std::size_t>(argument(c, "page-size", std::ssize(sizes)))];
   Case paged = in_pages(outside_of_caches(c), size, argument(c, "unused-pages", 4), seed_argument(c, "page-table"),
                         terms.two_tables && argument(c, "tables", 4) == 0);
@@ -265,8 +270,36 @@ Case with_new_keys(Case c, const Manifest& m) {
 
 }  // namespace
 
+namespace {
+
+/// Caches come with lengths of keys. One case in three that has another variant is given them, so that a kernel that
+/// serves meets its windows, caps and sinks there, too.
+Case with_lengths_of_keys(Case c, const Manifest& m) {
+  constexpr std::array caches{Feature::paged, Feature::append, Feature::cache_index};
+  const Property* const property = drawn_for(c);
+  const auto offered = [&](Feature feature) { return m.variants.contains(name_of(feature)); };
+  const bool another = std::ranges::any_of(variants(), [&](const Variant& one) { return has_variant(c, one.name); });
+  if (std::ranges::none_of(caches, offered) || property == nullptr || property->under != "any" || !another) return c;
+  if (c[Slot::kv_lengths].present() || has_variant(c, packed_variant.name) || is_in_cache(c)) return c;
+  const std::int64_t keys = keys_of(c);
+  if (keys == 0 || has_variant(c, dropout_variant.name) || argument(c, "lengths-of-caches", 3) != 0) return c;
+  Case with = c;
+  Stream stream(seed_argument(c, "lengths-of-caches"));
+  with[Slot::kv_lengths] = Tensor(DType::i32, {batch_of(c)});
+  for (std::int64_t b = 0; b < batch_of(c); ++b) {
+    const bool all = c[Slot::left_pad].present() || stream.one_in(2);
+    with[Slot::kv_lengths].set(b,
+                               static_cast<double>(all ? keys : keys - stream.below(std::min<std::int64_t>(keys, 4))));
+  }
+  restate_variants(with);
+  return why_unsupported(m, c).empty() && !why_unsupported(m, with).empty() ? c : with;
+}
+
+}  // namespace
+
 Case in_cache_form(Case c, const Manifest& m) {
   if (c.operation != Operation::attention) return c;
+  c = with_lengths_of_keys(std::move(c), m);
   // Nothing is dropped beside a cache.
   if (has_variant(c, dropout_variant.name)) {
     const bool must = std::ranges::any_of(std::array{Feature::paged, Feature::append, Feature::cache_index},

@@ -103,9 +103,9 @@ TEST(Program, SaysWhatItCanDo) {
   EXPECT_TRUE(json["kernels"].is_array() && json["properties"].is_array() && json["dtypes"].is_array());
   EXPECT_THAT(shell(folder, "$attest list --properties --markdown").output, Says("| `attention.oracle` |"));
   const std::string tolerances = output_of(folder, "$attest list --tolerances");
-  EXPECT_THAT(tolerances, Says("  proved by machine\n    builtin:online, builtin:flash, "));
+  EXPECT_THAT(tolerances, Says("  proved by machine\n    builtin:two-pass, builtin:online, builtin:flash, "));
   EXPECT_THAT(tolerances, Says("proved on paper; by machine but for a maximum taken before scores are stored"));
-  EXPECT_THAT(tolerances, Says("proved by machine, in another form than it is computed in: weights divided first"));
+  EXPECT_THAT(tolerances, Says("proved by machine, in another form than it is computed in: parts merged"));
   for (const auto& line : json["tolerances"]) {
     EXPECT_EQ(line["machine_checked"].get<bool>(), line["beyond"].empty() && line["in_another_form"].empty()) << line;
   }
@@ -125,14 +125,16 @@ TEST(Program, RaisesTheAlarmOfEveryGradient) {
 
 TEST(Program, ThePageSaysHowATolerancesProofGoes) {
   const Folder folder;
-  expect_status(folder,
-                "$attest check --kernel builtin:flash --kernel builtin:flash-exp2 --kernel core:cpp_bin_float_50 "
-                "--property attention.oracle --dtype f32 --cases 3 --quiet -o run");
+  expect_status(
+      folder,
+      "$attest check --kernel builtin:flash --kernel control:prescaled-queries --kernel core:cpp_bin_float_50 "
+      "--property attention.oracle --dtype f32 --cases 3 --quiet -o run");
   const std::string page = read_file(folder / "run/report.html");
   EXPECT_THAT(page, Says("The tolerance of its arithmetic is proved by machine."));
   EXPECT_THAT(
       page,
-      Says("The tolerance of its arithmetic is proved by machine, in another form than it is computed in: base 2."));
+      Says("The tolerance of its arithmetic is proved by machine, in another form than it is computed in: queries or "
+           "scores that are stored."));
   std::size_t said = 0;
   for (std::size_t at = 0; (at = page.find("The tolerance of its", at)) != std::string::npos; ++at) ++said;
   EXPECT_EQ(said, 2) << "a wider scalar has a tolerance of its own";

@@ -688,6 +688,27 @@ TEST(BoundCorrections, C46_AWeightThatIsLostByItsDivision) {
   EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
 }
 
+TEST(BoundCorrections, C47_AnExponentialOfHalfAnUlpBelowTheDoubles) {
+  // e^-744.8 is 0.77 of the least double, which a correctly rounded exp returns: times 1e308 that is 1.5e-16 too much.
+  for (const double ulp : {0.5, 1.25}) {
+    Arithmetic a = plain(DType::f64);
+    a.exp_ulp = ulp;
+    const Case c = row_of(DType::f64, {1}, {{0}, {-744.8}}, {0, 1e308});
+    const double weight = std::exp(-744.8) + (ulp > 1 ? 0x1p-1074 : 0), found = weight * 1e308 / (1 + weight);
+    const Verdict verdict = judge_attention(c, Tensor(DType::f64, c.out_shape(), Numbers{found}), Tensor(), a);
+    EXPECT_EQ(verdict.outcome, Outcome::held) << ulp << ": " << verdict.reason;
+  }
+}
+
+TEST(BoundCorrections, C48_AWeightThatScoresHaveLostAndTheSumsHaveNot) {
+  // e^-746 is 0 in f32, where the exponential is taken, and 1e-324 in f64, where it meets 1e308.
+  Arithmetic a = plain(DType::f64);
+  a.score_sums = DType::f32;
+  const Case c = row_of(DType::f64, {1}, {{0}, {-746}}, {0, 1e308});
+  const Verdict verdict = judge_attention(c, Tensor(DType::f64, c.out_shape(), Numbers{0}), Tensor(), a);
+  EXPECT_EQ(verdict.outcome, Outcome::held) << verdict.reason;
+}
+
 TEST(BoundCorrections, C13_TheCertificateDoesNotShrinkWithADeclaredDepth) {
   // Equal terms round the same way again and again: a double sum of 4096 of them errs by more than 2^-28 of the bound
   // of a kernel that adds them up in a tree.

@@ -407,6 +407,40 @@ TEST(BoundProofGaps, P40_TermWhatIsLostIsRoundedWithTheRest) {
   expect_term(c, p, Without::grown_losses);
 }
 
+TEST(BoundProofGaps, P48_TermAWeightVanishesWhereTheSumsSaySo) {
+  Arithmetic a = plain(DType::f64);
+  a.score_sums = DType::f32;
+  const Case c = row_of(DType::f64, {1}, {{0}, {-746}}, {0, 1e308});
+  expect_term(c, profile_for(c, a), Without::wider_sums);
+}
+
+TEST(BoundProofGaps, P49_TermLog2eMultipliesTheDistanceToTheReference) {
+  // Products that cancel, so that the scores err by more than they differ.
+  const Case c = row_of(DType::f32, {1, 1}, {{8, -8}, {8, -8.125}}, {1, -1});
+  Profile p = profile_for(c, plain(DType::f32));
+  p.u_s = 1e-3, p.th_l2e = 0.5, p.u_e = 0.25;
+  expect_term(c, p, Without::far_scores);
+}
+
+TEST(BoundProofGaps, P50_TermTheLastReferenceOfAFoldedScaleIsRounded) {
+  Profile p = profile_for(two_keys(), plain(DType::f32));
+  p.c_m = 1, p.u_e = 1e-2, p.lam_a = 1e-3;
+  expect_term(two_keys(), p, Without::last_reference);
+}
+
+TEST(BoundProofGaps, P51_TermAProductThatIsLostIsRoundedBesideADeclaredDepth) {
+  std::vector<Numbers> keys(40, Numbers{-80});
+  keys[0] = {0};
+  Numbers v(40, 1);
+  v[0] = 0;
+  const Case c = row_of(DType::f32, {1}, keys, v);
+  Arithmetic a = plain(DType::f32);
+  a.summation_depth = 6;
+  Profile p = profile_for(c, a);
+  p.u_a = 1e-2, p.lam_a = 1e-30;
+  expect_term(c, p, Without::lost_products);
+}
+
 TEST(BoundProofGaps, P45_TermABiasIsConvertedAndThenRoundedWithTheSum) {
   for (const MaskConvention convention : {MaskConvention::post_scale, MaskConvention::pre_scale}) {
     Case c = row_of(DType::f32, Numbers(64, 0x1p-3), {Numbers(64, -0x1p-6), Numbers(64, 0x1p-6)}, {1, -1}, {0.5, 0});

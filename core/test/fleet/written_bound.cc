@@ -58,6 +58,8 @@ struct Row {
   [[nodiscard]] Real bound() const;
 
   [[nodiscard]] Reals zeros() const { return Reals(n); }
+  /// What a score may be off by before log2(e) multiplies it, and after.
+  [[nodiscard]] Real far(std::size_t j) const { return a[j] * (without(Without::far_scores) ? 1 : 1 + th_l2e); }
   [[nodiscard]] bool without(Without w) const { return left_out == w; }
 };
 
@@ -132,7 +134,7 @@ void Row::scores(const std::vector<bool>& exact) {
 void Row::exponents() {
   Real M = -HUGE_VALL, upper = -HUGE_VALL;
   for (std::size_t j = 0; j < n; ++j) {
-    M = std::max(M, s[j] + a[j] + tm[j]);
+    M = std::max(M, s[j] + far(j) + tm[j]);
     upper = std::max(upper, s[j] + ap[j]), lower = std::max(lower, s[j] - ap[j]);
   }
   const Real thE = power(p.u_e, p.c_e);
@@ -144,7 +146,7 @@ void Row::exponents() {
   const bool near = without(Without::distant_reference);
   const Real fallen = near ? 0 : 2 * thE, reach = near ? p.u_lse : std::max<Real>(p.u_lse, thE);
   for (std::size_t j = 0; j < n; ++j) {
-    Real D = M - (s[j] - a[j] - tm[j]) + 2 * T;
+    Real D = M - (s[j] - far(j) - tm[j]) + 2 * T;
     if (p.fixed_shift) D = std::max(D, std::fabs(s[j]) + ap[j]);
     const Real Q = std::max(std::fabs(s[j]) + ap[j], Mabs) + (without(Without::lazy_residual) ? 0 : T);
     Real centred = tm[j], own = a[j] * (1 + th_l2e);
@@ -185,7 +187,8 @@ void Row::weights() {
     most_d = std::max(most_d, d), most_v = std::max(most_v, std::fabs(v[j]));
     const Real weight =
         without(Without::far_exponents) ? static_cast<Real>(std::exp(static_cast<double>(la[j] + E[j]))) : pp[j];
-    const Real dead = p.least_score < 0x1p-200 ? -1490 : -745;
+    const bool in_singles = p.u_score > 0x1p-50, alike = in_singles && format_of(p.declared.accumulate).unit > 0x1p-50;
+    const Real dead = alike || (in_singles && without(Without::wider_sums)) ? -745 : -1490;
     const Real exponent = la[j] + E[j] - std::log(Z);
     const bool gone = exponent < -700 && exponent > dead && !without(Without::far_exponents);
     const Real stored = std::min<Real>(p.lam_p, pp[j]);
@@ -223,9 +226,12 @@ Real Row::bound() const {
   }
   Real factor = p.stored && !without(Without::stored_maximum) ? 2 * std::exp(2 * most_a) : 2;
   if (p.fixed_shift) factor *= std::exp(std::max<Real>(0, -lower));
-  if (!without(Without::grown_losses))
-    factor *= std::exp(2 * (power(p.u_e, p.c_e) * T + common)) * (1 + power(u_a, h + R + p.extra)) * (1 + p.u_p) *
-              (1 + power(p.lam_e, R));
+  if (!without(Without::grown_losses)) {
+    const Real thE = power(p.u_e, p.c_e), of_product = without(Without::lost_products) ? 0 : 1;
+    const Real at_last = without(Without::last_reference) ? 0 : p.c_m * p.u_e * (1 + thE) * (Mabs + T);
+    factor *= std::exp(2 * (thE * T + common) + at_last) *
+              (1 + power(u_a, std::min(h + of_product, count) + R + p.extra)) * (1 + p.u_p) * (1 + power(p.lam_e, R));
+  }
   const Real rescaled = 2 * R + (p.lse_merge && !without(Without::merge_operations) ? 3 * count : 0);
   const Real LD = factor * (count * (lam_e + twice) + (count + rescaled) * p.lam_a +
                             (p.p_in_denom ? count * (p.lam_p + std::min(p.lam_p, p.lam_a)) : 0));

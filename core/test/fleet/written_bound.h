@@ -33,6 +33,10 @@ enum class Without {
   two_underflows,       ///< C39: 2 pp whatever a weight loses
   grown_losses,         ///< P40: what is lost is rounded no more
   converted_start,      ///< P45: a bias that begins the sum is converted, or rounded with the sum, but not both
+  wider_sums,           ///< C48: what vanishes beside scores vanishes in sums of a wider format
+  far_scores,           ///< P49: log2(e) leaves the distance to the reference as it is
+  last_reference,       ///< P50: the sum of weights is 1 at least, though the last reference was rounded
+  lost_products,        ///< P51: a product that is lost was rounded by the additions alone
 };
 
 /// B of the only output element of a case with one query, one head and dv = 1; no mask hides a key. `exact_scores`:

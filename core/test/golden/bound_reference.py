@@ -77,11 +77,12 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
         tm.append(th_tau * (1 + th_l2e) * abs(g[j] - gbar) + th_l2e * abs(s[j] - sbar))
         ap.append(aj * (1 + th_l2e) + th_tau * abs(g[j]) * (1 + th_l2e) + th_l2e * abs(s[j]))
     T, c_m, eps = P["T"], P["c_m"], P["eps_exp"]
-    Mplus = max(s[j] + a_[j] + tm[j] for j in range(n))
+    far = [aj * (1 + th_l2e) for aj in a_]  # 1.7.49
+    Mplus = max(s[j] + far[j] + tm[j] for j in range(n))
     Mabs = max(abs(max(s[j] + ap[j] for j in range(n))), abs(max(s[j] - ap[j] for j in range(n))))
     E = []
     for j in range(n):
-        D = Mplus - (s[j] - a_[j] - tm[j]) + 2 * T
+        D = Mplus - (s[j] - far[j] - tm[j]) + 2 * T
         Q = max(abs(s[j]) + ap[j], Mabs) + T
         E.append(a_[j] * (1 + th_l2e) + tm[j] + thE * D + c_m * P["u_e"] * (1 + thE) * Q 
                  + (eps / (1 - eps) + P["lam_exponent"]) * (1 + R))
@@ -98,7 +99,8 @@ def bound_row(p, q, k, v, b, tau, pre_scale):
     LDterm = lam_e * (2 + R * exp((1 + thE) * T + c_m / 2))  # 1.7.3, 1.7.40
     twice = R * (17 + 16 * R) * lam_e * (P["lam_p"] + LDterm + lam_e)  # 1.7.39
     common = (eps / (1 - eps) + P["lam_exponent"]) * (1 + R)
-    grown = exp(2 * (thE * T + common)) * (1 + u_a) ** (n + R) * (1 + P["u_p"]) * (1 + lam_e) ** R  # 1.7.40
+    at_last = c_m * P["u_e"] * (1 + thE) * (Mabs + T)  # 1.7.50
+    grown = exp(2 * (thE * T + common) + at_last) * (1 + u_a) ** (n + R) * (1 + P["u_p"]) * (1 + lam_e) ** R  # 1.7.40
     LD = 2 * grown * (n * (LDterm + twice) + (n + 2 * R) * lam_a)
     low = (1 - u_a) ** cD  # 1.7.24: what the sum of weights cannot fall below
     if P["p_in_denom"]:

@@ -198,6 +198,9 @@ TEST(ManifestLimits, SayWhetherALogSumExpIsAskedFor) {
   EXPECT_STREQ(asked(R"("requires": ["lse"])", plain), "always");
   EXPECT_STREQ(asked(R"("excludes": [["lse", "grouped-query"]])", plain), "never");
   EXPECT_STREQ(asked(R"("excludes": [["lse", "mask"]])", plain), "where wanted");
+  Case many = plain;
+  many.operation = Operation::multihead;
+  EXPECT_FALSE(asks_lse(parse(R"("lse": true)"), many, /*wanted=*/true));
   EXPECT_EQ(why_no_lse(parse(R"("variants": {"window": {}})"), windowed), "the manifest's lse is false");
   EXPECT_EQ(why_no_lse(parse(all + R"("variants": {"window": {"excludes": ["lse"]}})"), windowed),
             "has the variant window with lse; the manifest's variants.window.excludes lists it");

@@ -67,7 +67,7 @@ constexpr std::array of_sinks{defining(hypotheses::gradients, "it is about them"
 
 /// Shapes of tiles among them, as laws of tiles draw them.
 Case of_tiles_with_gradients(Draw& draw) {
-  return draw.attention(period_of_tile_laws).with_later_arguments().with_gradients();
+  return draw.attention(period_of_gradients).with_later_arguments().with_gradients();
 }
 
 const Property family[] = {

@@ -233,6 +233,7 @@ Lemma part_enters M w (v : K -> R) w0 lamw ts c e y y1 y2 k rc cn : 1 <= w0 -> 0
   sums K sh_moved roomy v w0 lamw (final M c e w ts) M y2 (k + 1 + divisions) (rc + 1 + divisions)
     (cn + 1 + divisions).
 Proof.
+  clear HLg Hgap.
   intros W0 L0 I S LM E1 E2 Ik H N1 N2. assert (L := low_by_le c S). assert (Pl := l_pos c S).
   assert (H1 : sums K sh_moved roomy v w0 lamw ts (h_m (h c) + moved c) y k rc cn).
   { apply (sums_shift K sh sh_moved roomy v w0 lamw (moved c)); [apply sums_with_gap; auto|].
@@ -433,7 +434,7 @@ Hypothesis Enter : forall c, In c parts -> enters total (h c) (w2 c) (y2 c).
 Hypothesis AO : added A y2 parts O.
 
 Lemma n_pos : 1 <= INR n.
-Proof. apply (le_INR 1). destruct J; [congruence|simpl; lia]. Qed.
+Proof. apply (le_INR 1). clear - NJ. destruct J; [congruence|simpl; lia]. Qed.
 Lemma parts_at_most : (length parts <= n)%nat.
 Proof.
   rewrite <- (Permutation_length keys_are).
@@ -760,57 +761,20 @@ Proof.
   assert (thE A * M <= thE A * (z - T A + Lg)) by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 
-Variables ko ro co : nat.
-Hypothesis SO : sums K sh_moved roomy vv (w_o A) ((1 + u A) * lamp A) terms2 total O ko ro co.
-Hypothesis Ro : (ro <= r)%nat.
-Hypothesis Co : (co <= ops)%nat.
-Lemma undivided_error Uf lamf oh : 0 <= Uf -> near Uf lamf O oh ->
-  Rabs (oh - exact K s vv J) <= undivided Uf lamf.
+Lemma merge_err_pos : 0 <= of_log /\ 0 <= kappa /\ 0 <= merge_err.
 Proof.
-  intros HUf Hoh.
-  assert (Pm := merged_perm f Hf M w e1 order order_is). assert (K1 := keys1).
-  assert (Ko := merged_keys f Hf total w2 e2). assert (LP := L_pos). assert (LL := L_low). assert (LH := L_high).
-  assert (TI := Rabs_bounds _ _ total_is). assert (TE := te_le).
-  assert (te0 : 0 <= te) by (eapply Rle_trans; [apply Rabs_pos|apply total_is]).
-  destruct M_at_most as [Mt _]. assert (Th := s_thE A OK). assert (T0 := s_T A OK). assert (E0 := eps1_pos A OK).
-  assert (X0 := s_xr A OK). assert (Xp := X_pos A OK r). assert (Gp := grown_pos). assert (N1 := n_pos).
+  clear Hgap Hsmall Hlow.
+  assert (Th := s_thE A OK). assert (T0 := s_T A OK). assert (E0 := eps1_pos A OK). assert (Gp := grown_pos).
+  assert (te0 : 0 <= te) by (eapply Rle_trans; [apply Rabs_pos|apply total_is]). assert (TE := te_le).
+  assert (X0 := s_xr A OK). assert (Xp := X_pos A OK r). assert (N1 := n_pos).
   assert (TT : 0 <= thE A * (Lg + T A)) by (apply Rmult_le_pos; lra).
-  assert (Hm : M <= top_total + gap roomy + Cs) by (unfold top_total; simpl gap; lra).
-  assert (HF1 : 1 <= Sum (weight K sh_moved M) (merged_l f M w e1 order) * F roomy r).
-  { apply (weight_enough K roomy roomy_sane J r ops (1 - eps A)); [|apply Hgap].
-    assert (Kept := weight_kept K sh_moved roomy roomy_sane J r ops _ M L kl rl cl K1 SL Rl Cl).
-    destruct Largest as (_ & _ & _ & HL). eapply Rle_trans; [|apply Kept].
-    change (most_lost roomy) with (most_lost A). lra. }
-  set (bg := documented.big K s roomy a_merged J top_total r (one K) 1).
-  destruct (weights_error K s sh_moved roomy roomy_sane a_merged J top_total kl cl r bg Cs NJ scores_near _ M L rl K1
-    Hm SL Rl HF1) as (PW & HD & Hl).
-  rewrite (Sum_perm _ _ _ Pm) in PW, HD, Hl.
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SL) as (_ & Ckl & _).
-  destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SO) as (_ & Cko & _).
-  rewrite length1 in Ckl. rewrite <- (map_length fst), (Permutation_length Ko) in Cko.
-  destruct (denominator_documented K s roomy roomy_sane RN a_merged J top_total r ops kl cl NJ) as [D1 D2];
-    [rewrite additions_any; unfold kk; lia|lia|].
-  fold bg in D1, D2. set (D := UL) in *. set (lw := low_d K s roomy a_merged J top_total r ops) in *.
-  assert (HD' : Rabs (L - W1) <= W1 * D) by (eapply Rle_trans; [apply HD|]; apply Rmult_le_compat_l; lra).
-  assert (D0 : 0 <= D).
-  { apply Rmult_le_reg_l with W1; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD']. }
-  assert (Hl' : W1 * lw <= L) by (eapply Rle_trans; [|apply Hl]; apply Rmult_le_compat_l; lra).
-  apply Rabs_bounds in HD'.
-  (* the two sums of shares *)
-  destruct (mass_spread M w e1 He1) as [A1 A2]. destruct (mass_spread total w2 e2 He2) as [B1 B2].
-  assert (Mx := W1_at_most). set (V1 := W1) in *. set (V2 := W2) in *.
-  assert (PS := S0_pos). unfold mu in *. set (S0 := Sum share parts) in *.
-  assert (P1 := parts_some). set (lnP := ln (INR (length parts))) in *. assert (P0 : 0 <= lnP) by (apply ln_pos; auto).
-  assert (Pn : lnP <= ln (INR n)).
-  { apply ln_le; [lra|]. apply le_INR, parts_at_most. }
-  set (me := merge_err) in *. assert (Eme := exp_pos me). set (x := M - ln S0).
   assert (of0 : 0 <= of_log).
   { unfold of_log. assert (0 <= epsL * Lg) by (apply Rmult_le_pos; lra).
     assert (0 <= u_l * (2 * eps1 A + epsL * Lg)) by (apply Rmult_le_pos; lra). lra. }
   assert (kap : 0 <= kappa).
   { assert (0 <= thE A * (b + Lg + eps1 A)) by (apply Rmult_le_pos; lra). apply Rmult_le_reg_r with (1 - thE A); lra. }
-  assert (me0 : 0 <= me).
-  { assert (Sm : 0 <= size_of_M).
+  split; [auto|]. split; [auto|].
+  assert (Sm : 0 <= size_of_M).
     { destruct Largest as ((c & Ic & _) & _). destruct (Parts c Ic) as [S D'].
       assert (Qt0 : 0 <= Qt) by (eapply Rle_trans; [apply Rabs_pos|apply HQt]).
       assert (0 <= lse_err Qt); [|unfold size_of_M; lra]. unfold lse_err.
@@ -819,13 +783,32 @@ Proof.
     assert (0 <= u_l * size_of_M) by (apply Rmult_le_pos; lra). assert (N0 := ln_pos _ N1).
     assert (0 <= 2 * thE A * ln (INR n)) by (apply Rmult_le_pos; lra).
     assert (0 <= epsL * spare) by (apply Rmult_le_pos; [auto|unfold spare; lra]).
-    unfold me, merge_err. assert (0 <= thE A * (2 * kappa + (u_l * Lg + total_err) + 2 * b + eps1 A))
-      by (apply Rmult_le_pos; lra). lra. }
-  assert (Room : 1 + D <= exp room).
-  { assert (G1 := exp_ge1 me ltac:(lra)). assert (1 * (1 + D) <= exp me * (1 + D)) by (apply Rmult_le_compat_r; lra).
-    lra. }
-  assert (Lroom : L <= exp room * V1).
-  { assert ((1 + D) * V1 <= exp room * V1) by (apply Rmult_le_compat_r; lra). lra. }
+    unfold merge_err. assert (0 <= thE A * (2 * kappa + (u_l * Lg + total_err) + 2 * b + eps1 A))
+      by (apply Rmult_le_pos; lra). lra.
+Qed.
+(** Whatever room is that much: the weights' sums relative to the largest log-sum-exp and to that of all, which is no
+    larger than this. *)
+Lemma two_sums : L <= exp room * W1 -> total <= top_total + Cs /\
+  W2 * L <= exp merge_err * W1 /\ exp (- merge_err) * W1 <= W2 * L.
+Proof.
+  clear Hgap Hsmall Hlow.
+  intros Lroom. assert (Ko := merged_keys f Hf total w2 e2). assert (LP := L_pos). assert (LL := L_low).
+  assert (LH := L_high). assert (TI := Rabs_bounds _ _ total_is). assert (TE := te_le).
+  assert (te0 : 0 <= te) by (eapply Rle_trans; [apply Rabs_pos|apply total_is]).
+  destruct M_at_most as [Mt _]. assert (Th := s_thE A OK). assert (T0 := s_T A OK). assert (E0 := eps1_pos A OK).
+  assert (X0 := s_xr A OK). assert (Xp := X_pos A OK r). assert (Gp := grown_pos). assert (N1 := n_pos).
+  assert (TT : 0 <= thE A * (Lg + T A)) by (apply Rmult_le_pos; lra).
+  assert (PW : 0 < W1).
+  { assert (exp room * W1 > 0) by lra. assert (Er := exp_pos room). apply Rmult_lt_reg_l with (exp room); lra. }
+  (* the two sums of shares *)
+  destruct (mass_spread M w e1 He1) as [A1 A2]. destruct (mass_spread total w2 e2 He2) as [B1 B2].
+  assert (Mx := W1_at_most). set (V1 := W1) in *. set (V2 := W2) in *.
+  assert (PS := S0_pos). unfold mu in *. set (S0 := Sum share parts) in *.
+  assert (P1 := parts_some). set (lnP := ln (INR (length parts))) in *. assert (P0 : 0 <= lnP) by (apply ln_pos; auto).
+  assert (Pn : lnP <= ln (INR n)).
+  { apply ln_le; [lra|]. apply le_INR, parts_at_most. }
+  set (me := merge_err) in *. assert (Eme := exp_pos me). set (x := M - ln S0).
+  destruct merge_err_pos as (of0 & kap & me0). fold me in me0.
   assert (EM := exp_pos M). assert (ET := exp_pos total).
   (* the log-sum-exp of all is near that of all keys *)
   assert (Near : M + ln L <= room + ln (INR n) + (T A + top + lse_err Qt + Cs + thE A * (Lg + T A) + X A r)).
@@ -835,7 +818,7 @@ Proof.
     - assert (exp M * L <= exp M * (exp room * V1)) by (apply Rmult_le_compat_l; lra). lra.
     - rewrite Rmult_assoc. apply Rmult_le_compat_l; [left; apply exp_pos|exact Mx]. }
   assert (Joint := te_joint Near Hroom).
-  assert (Ht : total <= top_total + gap roomy + Cs) by (unfold top_total; simpl gap; lra).
+  assert (Ht : total <= top_total + Cs) by (unfold top_total; lra).
   assert (Hx : x <= kappa - ln L).
   { assert (A4 : M + ln L <= room + (x0 + thE A * (M + b - ln S0 + lnP)) + ln S0).
     { assert (A3 : exp (M + ln L) <= exp (room + (x0 + thE A * (M + b - ln S0 + lnP)) + ln S0)).
@@ -882,6 +865,55 @@ Proof.
         by (rewrite !exp_plus; ring).
       rewrite <- Rmult_assoc, <- exp_plus. apply Rmult_le_compat_r; [lra|]. apply exp_mono. lra.
     - rewrite El, <- (Rmult_assoc (exp total)). apply Rmult_le_compat_r; lra. }
+  auto.
+Qed.
+
+Variables ko ro co : nat.
+Hypothesis SO : sums K sh_moved roomy vv (w_o A) ((1 + u A) * lamp A) terms2 total O ko ro co.
+Hypothesis Ro : (ro <= r)%nat.
+Hypothesis Co : (co <= ops)%nat.
+Lemma undivided_error Uf lamf oh : 0 <= Uf -> near Uf lamf O oh ->
+  Rabs (oh - exact K s vv J) <= undivided Uf lamf.
+Proof.
+  intros HUf Hoh.
+  assert (Pm := merged_perm f Hf M w e1 order order_is). assert (K1 := keys1).
+  assert (Ko := merged_keys f Hf total w2 e2). assert (LP := L_pos). assert (LL := L_low). assert (LH := L_high).
+  assert (TI := Rabs_bounds _ _ total_is). assert (TE := te_le).
+  assert (te0 : 0 <= te) by (eapply Rle_trans; [apply Rabs_pos|apply total_is]).
+  destruct M_at_most as [Mt _]. assert (Th := s_thE A OK). assert (T0 := s_T A OK). assert (E0 := eps1_pos A OK).
+  assert (X0 := s_xr A OK). assert (Xp := X_pos A OK r). assert (Gp := grown_pos). assert (N1 := n_pos).
+  assert (TT : 0 <= thE A * (Lg + T A)) by (apply Rmult_le_pos; lra).
+  assert (Hm : M <= top_total + gap roomy + Cs) by (unfold top_total; simpl gap; lra).
+  assert (HF1 : 1 <= Sum (weight K sh_moved M) (merged_l f M w e1 order) * F roomy r).
+  { apply (weight_enough K roomy roomy_sane J r ops (1 - eps A)); [|apply Hgap].
+    assert (Kept := weight_kept K sh_moved roomy roomy_sane J r ops _ M L kl rl cl K1 SL Rl Cl).
+    destruct Largest as (_ & _ & _ & HL). eapply Rle_trans; [|apply Kept].
+    change (most_lost roomy) with (most_lost A). lra. }
+  set (bg := documented.big K s roomy a_merged J top_total r (one K) 1).
+  destruct (weights_error K s sh_moved roomy roomy_sane a_merged J top_total kl cl r bg Cs NJ scores_near _ M L rl K1
+    Hm SL Rl HF1) as (PW & HD & Hl).
+  rewrite (Sum_perm _ _ _ Pm) in PW, HD, Hl.
+  destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SL) as (_ & Ckl & _).
+  destruct (sums_counts _ _ _ _ _ _ _ _ _ _ _ _ SO) as (_ & Cko & _).
+  rewrite length1 in Ckl. rewrite <- (map_length fst), (Permutation_length Ko) in Cko.
+  destruct (denominator_documented K s roomy roomy_sane RN a_merged J top_total r ops kl cl NJ) as [D1 D2];
+    [rewrite additions_any; unfold kk; lia|lia|].
+  fold bg in D1, D2. set (D := UL) in *. set (lw := low_d K s roomy a_merged J top_total r ops) in *.
+  assert (HD' : Rabs (L - W1) <= W1 * D) by (eapply Rle_trans; [apply HD|]; apply Rmult_le_compat_l; lra).
+  assert (D0 : 0 <= D).
+  { apply Rmult_le_reg_l with W1; auto. rewrite Rmult_0_r. eapply Rle_trans; [apply Rabs_pos|apply HD']. }
+  assert (Hl' : W1 * lw <= L) by (eapply Rle_trans; [|apply Hl]; apply Rmult_le_compat_l; lra).
+  apply Rabs_bounds in HD'.
+  (* the two sums of shares *)
+  set (V1 := W1) in *. set (V2 := W2) in *.
+  destruct merge_err_pos as (_ & _ & me0).
+  assert (Room : 1 + D <= exp room).
+  { assert (G1 := exp_ge1 merge_err me0).
+    assert (1 * (1 + D) <= exp merge_err * (1 + D)) by (apply Rmult_le_compat_r; lra). lra. }
+  destruct two_sums as (Ht' & Up & Dn).
+  { fold V1. assert ((1 + D) * V1 <= exp room * V1) by (apply Rmult_le_compat_r; lra). lra. }
+  fold V1 V2 in Up, Dn. set (me := merge_err) in *.
+  assert (Ht : total <= top_total + gap roomy + Cs) by (simpl gap; lra).
   assert (Inv : exp me * exp (- me) = 1) by (rewrite <- exp_plus, Rplus_opp_r; apply exp_0).
   assert (Enm := exp_pos (- me)). assert (G1 := exp_ge1 me me0).
   (* what is 1 in exact arithmetic *)

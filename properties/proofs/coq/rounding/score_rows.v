@@ -204,10 +204,7 @@ Qed.
 (** log2(e) itself is well above 1. *)
 Lemma log2e_above_1 dl : Rabs dl <= / 8 -> 1 <= L dl.
 Proof.
-  intros H. apply Rabs_bounds in H. assert (P := ln2_pos). unfold L.
-  assert (Q : ln 2 <= 5 / 6).
-  { replace 2 with (4 / 3 * (3 / 2)) by lra. rewrite ln_mult by lra.
-    assert (A1 := ln_le_minus1 (4 / 3)). assert (A2 := ln_le_minus1 (3 / 2)). lra. }
+  intros H. apply Rabs_bounds in H. assert (P := ln2_pos). assert (Q := ln2_below). unfold L.
   apply Rmult_le_reg_r with (ln 2); auto. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
 Qed.
 

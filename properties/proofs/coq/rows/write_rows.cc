@@ -60,6 +60,11 @@ std::string lost(const Format& format, int doubled = 0) {
   return fmt::format("0x1p{:+}", format.min_exponent - format.precision + doubled);
 }
 
+/// What an exponential of so many ulps may lose below the normal numbers: no double is half of f64's smallest one.
+double least_numbers(double ulps, const Format& format) {
+  return (format.min_subnormal * 0.5 > 0 ? ulps : std::ceil(ulps)) * format.min_subnormal;
+}
+
 /// A relative error of two roundings in a row, or a little more.
 double joined(double a, double b) {
   return a == 0 ? b : std::nextafter(a + b + a * b, INFINITY);
@@ -105,7 +110,7 @@ std::string claims(const Arithmetic& a, std::int64_t keys, double scale, bool bi
                             : u),
       lost(score, 1), number(a.base2 ? joined(added, u) : added), a.base2 ? lost(score) : number(0), a.base2 ? 3 : 1,
       lost(score, a.base2 ? 1 : 0), number(a.max == MaxPolicy::lazy ? a.lazy_nats : 0), number(2 * a.exp_ulp * u),
-      number(std::max(0.5, a.exp_ulp) * score.min_subnormal), number(weights.unit > u ? weights.unit : 0),
+      number(least_numbers(std::max(0.5, a.exp_ulp), score)), number(weights.unit > u ? weights.unit : 0),
       narrow ? lost(weights) : number(0), a.weights_in_denominator && narrow ? "true" : "false", number(sums.unit),
       lost(sums), rescalings, a.division_roundings, number(out.unit > sums.unit ? out.unit : 0),
       rounds_out ? lost(out) : number(0), number(a.base2 && bias ? u : 0), a.base2 && bias ? lost(score) : number(0),
