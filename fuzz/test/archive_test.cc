@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -132,7 +134,9 @@ TEST(Quality, OfFinitenessGrowsWithTheNumbers) {
 TEST(Quality, OfManyHeadsGrowsWithEachOfTheirTensors) {
   const Property& finite = *properties_matching("multihead.finite").at(0);
   const auto is_drawn = [](const Case& c) {
-    return c.q().elements() > 0 && c.k().elements() > 0 && c[Slot::w_o].present() && c[Slot::b_q].present();
+    const auto there = [&](Slot slot) { return c[slot].present(); };
+    return c.q().elements() > 0 && c.k().elements() > 0 &&
+           std::ranges::all_of(std::array{Slot::w_o, Slot::b_q, Slot::b_k, Slot::b_v, Slot::b_o}, there);
   };
   Case c;
   for (std::int64_t k = 0; !is_drawn(c); ++k) {

@@ -136,10 +136,10 @@ void draw_later_arguments(Recipe& r) {
   const bool large = r.large && r.operation == Operation::attention;
   if (!stream.one_in(large ? 2 : 4)) return;
   const std::int64_t which = large ? stream.below(8) : 7;
-  if (which < 3 && give_model_window(r, stream)) return;
-  if (which == 3 || which == 4) return give_several_variants(r, stream);
   // A batch of so many is one of sequences.
-  if (r.batch > 32 && which == 5) return give_lengths(r, stream);
+  if (r.batch > 32 && which % 2 == 0) return give_lengths(r, stream);
+  if (which < 3 && give_model_window(r, stream)) return;
+  if (which < 7) return give_several_variants(r, stream);
   change_variant(r, stream);
 }
 

@@ -172,7 +172,7 @@ void change_variant(Recipe& r, Stream& stream) {
 
 void give_several_variants(Recipe& r, Stream& stream) {
   for (const Variant& variant : drawn_variants())
-    if (stream.one_in(3)) give_variant(r, variant, stream);
+    if (stream.one_in(2)) give_variant(r, variant, stream);
 }
 
 }  // namespace attest

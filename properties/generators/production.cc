@@ -247,7 +247,7 @@ void more_queries(Recipe& r, Stream& stream, std::int64_t turn) {
     case 0:
       // Rows that see nothing, over as many keys as some kernels split.
       r.causal = Causal::bottom_right;
-      r.keys = edge(stream, longest_edge);
+      r.keys = 256 + edge(stream, longest_edge - 256);
       r.queries = r.keys + edge(stream, 70);
       set_heads(r, 1, between(stream, 1, 2));
       return;

@@ -263,7 +263,7 @@ void give_own_dropout(Recipe& recipe, Stream& stream);
 /// Gives a variant of the operation to the recipe, or takes it away again: each as often as any other, and now and then
 /// another one beside it. Nothing where there are none.
 void change_variant(Recipe& recipe, Stream& stream);
-/// Gives an attention recipe one variant in three: kernels that serve have many of them, which meet in long cases.
+/// Gives an attention recipe one variant in two: kernels that serve have many of them, which meet in long cases.
 void give_several_variants(Recipe& recipe, Stream& stream);
 
 /// The case of a recipe; total: extents are brought into range, kv_heads to a divisor of heads, kinds into their range.

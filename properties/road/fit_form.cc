@@ -198,7 +198,7 @@ Case in_offered_pages(const Case& c, const VariantTerms& terms) {
   if (sizes.empty()) sizes = {1, 2, 3, 4, 8, 16, 32};
   // Pages in use hold a tile, or several, which shows where there are keys for a page of theirs.
   if (terms.page_sizes.empty())
-    for (const std::int64_t size : {64, 96, 128, 256})
+    for (const std::int64_t size : {64, 96, 128, 192, 256})
       if (size <= keys_of(c)) sizes.push_back(size);
   const std::int64_t size = sizes[static_cast<std::size_t>(argument(c, "page-size", std::ssize(sizes)))];
   Case paged = in_pages(outside_of_caches(c), size, argument(c, "unused-pages", 4), seed_argument(c, "page-table"),

@@ -119,7 +119,7 @@ Verdict reparametrisation(Kernel& kernel, const Case& c) {
 }
 
 DrawnMultihead biased(DrawnMultihead drawn) {
-  return drawn.where([](Recipe& r) { r.biases = true; });
+  return drawn.where([](Recipe& r) { r.biases = true, r.left_out_biases = 0; });
 }
 
 constexpr std::array exact{defining(hypotheses::exact_projections, "the other side starts from the projected tokens")};
