@@ -38,7 +38,8 @@ Value pick(Choices& choices, const Weighted<Value> (&table)[n]) {
   for (const auto& row : table) total += row.weight;
   std::int64_t at = choices.below(total);
   for (const auto& row : table) {
-    if ((at -= row.weight) < 0) return row.value;
+    at -= row.weight;
+    if (at < 0) return row.value;
   }
   return table[0].value;
 }
