@@ -62,8 +62,8 @@ struct OracleOptions {
 /// Judges `out` (and `lse` where present) of an attention case element by element: passes when error <= bound is
 /// certain, violates when error > bound is certain, escalates otherwise. A row outside the domain of definition, with
 /// an infinite bound, or with a vacuous one (ElementBound::excuse) is excused, and so is a fully masked row that
-/// is as declared. NaN or Inf where a finite answer is required is violated, a
-/// vacuous or infinite bound notwithstanding. The case is violated if one element is, else inconclusive if one is, else
+/// is as declared. NaN or Inf where a finite answer is required is violated, a vacuous or infinite bound
+/// notwithstanding. The case is violated if one element is, else inconclusive if one is, else
 /// held if one was judged (or there is none), else excused. Utilisation, error and element are those of the worst
 /// judged element, of the worst violated one where there is one; `element` is -1 - row when that was the row's lse.
 ///

@@ -208,8 +208,8 @@ struct Recipe {
   bool mask_per_batch = false, mask_per_head = false;
   bool self_attention = false;                                            ///< multihead: q, k and v are the same tensor
   bool biases = false, key_value_bias = false, output_projection = true;  ///< multihead
-  std::uint32_t left_out_biases =
-      0;  ///< multihead: of b_q, b_k, b_v, b_o, bit by bit, what is not there though biases are
+  /// multihead with biases: which of b_q, b_k, b_v and b_o are not there all the same, bit by bit.
+  std::uint32_t left_out_biases = 0;
   ScaleKind scale = ScaleKind::inverse_root;
   Causal causal = Causal::none;
   MaskConvention convention = MaskConvention::post_scale;
