@@ -291,7 +291,7 @@ Input parse_input(std::span<const std::uint8_t> bytes, DType dtype, Operation op
   r.layouts.out = read_kind<MemoryLayout>(reader);
   r.layouts.lse = read_kind<MemoryLayout>(reader);
   for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse})
-    if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
+    if (!is_for_outputs(*layout)) *layout = MemoryLayout::row_major;
   if (!laid_out) r.layouts = {};
   const std::uint64_t raw = (present & 0xf) | reader.number(2) << attention_slots;
   for (std::size_t i = attention_slots; i < original_slots; ++i) {

@@ -184,6 +184,7 @@ void GuardedMemory::clear(std::int64_t alignment, Fill fill, Edge edge) {
   protect_again();
   for (std::size_t i = 0; i < count_; ++i) sparse_[i].reset();
   count_ = 0;
+  alias_count_ = 0;
   zone_count_ = 0;
   sealed_ = false;
   if (edge != Edge::none && !watched_) watched_ = watch_edges_of(*this);
@@ -227,7 +228,25 @@ void GuardedMemory::add(std::string_view name, attest_tensor& view, const std::b
 }
 
 void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayout layout, const std::byte* after) {
-  if (view.data != nullptr) add(name, view, static_cast<const std::byte*>(view.data), after, layout);
+  if (view.data == nullptr) return;
+  if (layout == MemoryLayout::aliased && after == nullptr && alias(view)) return;
+  // Without another to lie in, it is row-major, and the next may lie in it.
+  if (layout == MemoryLayout::aliased) layout = MemoryLayout::row_major;
+  add(name, view, static_cast<const std::byte*>(view.data), after, layout);
+}
+
+bool GuardedMemory::alias(attest_tensor& view) {
+  const auto same = [&](const Piece& piece) {
+    const attest_tensor& other = piece.layout;
+    return piece.dense && piece.original != nullptr && piece.original == piece.after && other.dtype == view.dtype &&
+           other.rank == view.rank && std::equal(view.shape, view.shape + view.rank, other.shape) &&
+           std::memcmp(piece.original, view.data, piece.size) == 0;
+  };
+  const auto pieces = std::span(pieces_).first(count_);
+  const auto found = std::ranges::find_if(pieces, same);
+  if (found == pieces.end()) return false;
+  aliases_[alias_count_++] = {&view, static_cast<std::size_t>(found - pieces.begin())};
+  return true;
 }
 
 void GuardedMemory::output(std::string_view name, attest_tensor& view, MemoryLayout layout) {
@@ -336,6 +355,7 @@ void GuardedMemory::lay_out() {
   for (std::size_t i = 0; i < count_; ++i)
     if (pieces_[i].far) lay_out_far(i);
   for (std::size_t i = 0; i < count_; ++i) fill_in(pieces_[i]);
+  for (const Alias& alias : std::span(aliases_).first(alias_count_)) alias.view->data = pieces_[alias.piece].view->data;
   armed_ = edge_ != Edge::none;
 }
 

@@ -117,6 +117,11 @@ class GuardedMemory {
     std::size_t first;          ///< bytes from `memory` to the first element
     std::byte* memory;          ///< set by lay_out
   };
+  /// An input in the memory of another.
+  struct Alias {
+    attest_tensor* view;
+    std::size_t piece;
+  };
   /// Guard bytes, between the tensors `after` and `before`; -1 where there is none at that side.
   struct Zone {
     std::byte* from;
@@ -130,6 +135,9 @@ class GuardedMemory {
   };
   void add(std::string_view name, attest_tensor& view, const std::byte* original, const std::byte* after,
            MemoryLayout layout);
+  /// Has the view point into the memory of an input of the same bits and shape, once that is laid out. False: there is
+  /// none.
+  [[nodiscard]] bool alias(attest_tensor& view);
   [[nodiscard]] const Piece& output_piece(int which) const;
   [[nodiscard]] std::optional<std::string> trespass_between_elements(const Piece& piece) const;
   /// What is wrong with an input that is not what it is to be.
@@ -159,6 +167,8 @@ class GuardedMemory {
   static constexpr std::size_t guard = 64;  ///< bytes before, between and behind the tensors, at least
   std::array<Piece, most_pieces> pieces_{};
   std::size_t count_ = 0;
+  std::array<Alias, slot_count> aliases_{};
+  std::size_t alias_count_ = 0;
   std::array<Zone, 2 * most_pieces + 1> zones_{};
   std::size_t zone_count_ = 0;
   std::size_t asked_alignment_ = 0;  ///< of this call

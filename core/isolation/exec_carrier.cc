@@ -33,7 +33,8 @@ using Answers = std::vector<std::pair<std::string, const Tensor*>>;
 std::string strides_request(const Case& c, const Layouts& layouts, const Answers& answers) {
   nlohmann::json places = nlohmann::json::object();
   const auto add = [&](std::string_view name, const Tensor& tensor, MemoryLayout layout) {
-    if (!tensor.present() || layout == MemoryLayout::row_major) return;
+    // A frame holds every tensor by itself.
+    if (!tensor.present() || layout == MemoryLayout::row_major || layout == MemoryLayout::aliased) return;
     const attest_tensor view = tensor.view();
     const Placement placed = place(layout, view);
     places[std::string(name)] = {{"start", placed.start},
@@ -45,13 +46,14 @@ std::string strides_request(const Case& c, const Layouts& layouts, const Answers
     add(name_of(slot), c[slot], layouts[slot]);
   }
   for (const auto& [name, answer] : answers) add(name, *answer, name == "out" ? layouts.out : layouts.lse);
-  return places.dump();
+  return places.empty() ? "" : places.dump();
 }
 
 /// What a request says beside the problem: what the contract names, and nothing of the case's story.
 Provenance said_in_request(const Case& c, DType output, bool want_lse, const Answers& answers = {}) {
   Provenance said;
-  if (const Layouts layouts = layouts_of(c); layouts != Layouts()) said.strides = strides_request(c, layouts, answers);
+  if (const Layouts layouts = layouts_of(c); layouts != Layouts())
+    if (std::string places = strides_request(c, layouts, answers); !places.empty()) said.strides = std::move(places);
   if (want_lse) said.others["want"] = "lse";
   if (output != c.dtype()) said.others["out_dtype"] = name_of(output);
   return said;

@@ -152,12 +152,14 @@ std::string why_mask(const Manifest& m, const Case& c) {
   return {};
 }
 
-/// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel.
+/// Layouts of tensors that the case has not, and of an lse that is not asked for, are nothing to ask of a kernel. Nor
+/// is memory that inputs have together: it has no strides.
 std::string why_strides(const Manifest& m, const Case& c) {
   if (!c.provenance.strides || (m.strides && m.zero_strides && m.far_strides)) return {};
   Layouts layouts = layouts_of(c);
   for (int i = 0; i < slot_count; ++i)
-    if (const auto slot = static_cast<Slot>(i); !c[slot].present()) layouts[slot] = MemoryLayout::row_major;
+    if (const auto slot = static_cast<Slot>(i); !c[slot].present() || layouts[slot] == MemoryLayout::aliased)
+      layouts[slot] = MemoryLayout::row_major;
   const MemoryLayout lse = m.lse ? layouts.lse : MemoryLayout::row_major;
   layouts.lse = MemoryLayout::row_major;
   if (layouts == Layouts()) return {};

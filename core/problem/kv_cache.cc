@@ -213,7 +213,7 @@ void take_new(Case& laid_out, const Case& from) {
   // What two slices have together cannot be written for one.
   Layouts layouts = layouts_of(laid_out);
   for (const Slot slot : {Slot::k, Slot::v})
-    if (layouts[slot] == MemoryLayout::repeated) layouts[slot] = MemoryLayout::row_major;
+    if (!is_for_outputs(layouts[slot])) layouts[slot] = MemoryLayout::row_major;
   if (layouts != layouts_of(laid_out)) set_layouts(laid_out, layouts);
   Tensor& lengths = laid_out[Slot::kv_lengths];
   for (std::int64_t b = 0; b < lengths.elements(); ++b) lengths.set(b, lengths[b] - static_cast<double>(from.append));

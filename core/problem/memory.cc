@@ -84,8 +84,8 @@ void read_word(std::string_view word, Layouts& layouts, std::vector<const Memory
   stated.push_back(place);
   const std::optional<MemoryLayout> layout = named<MemoryLayout>(name);
   if (!layout) refuse(word, fmt::format("no layout has that name{}", suggestion(name, Words<MemoryLayout>::names)));
-  if (*layout == MemoryLayout::repeated && (place == &layouts.out || place == &layouts.lse))
-    refuse(word, "an output is never repeated: its elements must not overlap");
+  if (!is_for_outputs(*layout) && (place == &layouts.out || place == &layouts.lse))
+    refuse(word, fmt::format("an output is never {}: its elements must not overlap", name));
   *place = *layout;
 }
 

@@ -27,14 +27,19 @@ enum class MemoryLayout : std::uint8_t {
   repeated,      ///< stride 0 along each axis whose slices are equal bit by bit; never of an output
   far_rows,      ///< rows so far apart that the last begins beyond far_elements; heads and batch entries inside a row
   far_heads,     ///< row-major, the heads of all batch entries so far apart
+  aliased,       ///< row-major, in the memory of a row-major input before it that has the same bits; never of an output
   count
 };
 template <>
 struct Words<MemoryLayout> {
-  static constexpr std::array<std::string_view, 10> names{"row-major",   "token-major",  "packed",  "padded-rows",
+  static constexpr std::array<std::string_view, 11> names{"row-major",   "token-major",  "packed",  "padded-rows",
                                                           "every-other", "column-major", "shifted", "repeated",
-                                                          "far-rows",    "far-heads"};
+                                                          "far-rows",    "far-heads",    "aliased"};
 };
+/// Whether an output may have it: its elements lie apart, from one another and from every input.
+[[nodiscard]] constexpr bool is_for_outputs(MemoryLayout layout) {
+  return layout != MemoryLayout::repeated && layout != MemoryLayout::aliased;
+}
 /// Layouts in memory of which next to nothing is used: an offset that is kept in 32 bits reads elsewhere.
 [[nodiscard]] constexpr bool is_far(MemoryLayout layout) {
   return layout == MemoryLayout::far_rows || layout == MemoryLayout::far_heads;

@@ -509,15 +509,18 @@ Traits traits_of(const Case& c) {
   for (int slot = static_cast<int>(Slot::w_q); slot < original_slots; ++slot)
     if (c[static_cast<Slot>(slot)].present()) add(fmt::format("{}", name_of(static_cast<Slot>(slot))));
   const Layouts layouts = layouts_of(c);
-  if (!(layouts == Layouts())) {
-    add("strides");
-    const std::string text = to_string(layouts);
-    for (std::size_t from = 0; from < text.size();) {
-      const std::size_t end = std::min(text.find(' ', from), text.size());
-      add(fmt::format("strides {}", text.substr(from, end - from)));
-      from = end + 1;
-    }
+  const std::string text = to_string(layouts);
+  bool strided = false;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find(' ', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    const std::size_t tensor = word.find('=');
+    const bool aliased = word.substr(tensor + 1) == name_of(MemoryLayout::aliased);
+    add(aliased ? fmt::format("{} in the memory of an equal input", word.substr(0, tensor)) : "strides " + word);
+    strided = strided || !aliased;
+    from = end + 1;
   }
+  if (strided) add("strides");
   std::string_view kinds = kinds_of(c);
   while (!kinds.empty()) {
     const std::size_t end = std::min(kinds.find(' '), kinds.size());

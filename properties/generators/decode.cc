@@ -88,7 +88,7 @@ void make_valid(Recipe& r) {
   for (MemoryLayout& layout : r.layouts.inputs) wrap(layout);
   for (MemoryLayout* const layout : {&r.layouts.out, &r.layouts.lse}) {
     wrap(*layout);
-    if (*layout == MemoryLayout::repeated) *layout = MemoryLayout::row_major;
+    if (!is_for_outputs(*layout)) *layout = MemoryLayout::row_major;
   }
   r.override_count = clamped(r.override_count, 0, static_cast<std::int64_t>(r.overrides.size()));
 }

@@ -31,7 +31,7 @@ DrawnAttention Draw::attention(std::int64_t period) {
 
 DrawnMultihead Draw::multihead(std::int64_t period) {
   Recipe recipe = multihead_recipes(dtype_)(random_.split()).value();
-  if (production_number(shapes_, k_, period)) make_multihead_production(recipe);
+  if (const auto number = production_number(shapes_, k_, period)) make_multihead_production(recipe, shapes_, *number);
   return DrawnMultihead(recipe);
 }
 
@@ -243,6 +243,11 @@ DrawnMultihead& DrawnMultihead::masked() {
 }
 DrawnMultihead& DrawnMultihead::at_least(std::int32_t queries, std::int32_t keys) {
   raise(recipe_, queries, keys);
+  return *this;
+}
+DrawnMultihead& DrawnMultihead::sometimes_aliased() {
+  if (recipe_.self_attention && Stream(recipe_.seed ^ 0x616c696173U).one_in(2))
+    recipe_.layouts[Slot::k] = recipe_.layouts[Slot::v] = MemoryLayout::aliased;
   return *this;
 }
 DrawnMultihead& DrawnMultihead::self_attention() {

@@ -94,6 +94,9 @@ class DrawnMultihead {
   DrawnMultihead& at_least(std::int32_t queries, std::int32_t keys);
   /// q, k and v are the same tensor.
   DrawnMultihead& self_attention();
+  /// Where tokens attend to themselves, q, k and v lie in the same memory in half of the cases, as they do in most
+  /// programs.
+  DrawnMultihead& sometimes_aliased();
   template <class Edit>
   DrawnMultihead& where(Edit&& edit) {
     edit(recipe_);

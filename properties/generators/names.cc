@@ -45,8 +45,10 @@ std::vector<std::string> all_kinds(Operation operation) {
       if (is_of_tensors(variant)) words.push_back(std::string(variant.name) + ":given");
   if (operation == Operation::attention) add("overrides:", std::array<std::string_view, 1>{"yes"});
   const auto add_layouts = [&](std::string_view tensor) {
+    const bool may_be_aliased = operation == Operation::multihead && (tensor == "k" || tensor == "v");
     for (int i = 1; i < static_cast<int>(MemoryLayout::count); ++i)
-      words.push_back(std::string(tensor) + "-strides:" + std::string(name_of(static_cast<MemoryLayout>(i))));
+      if (const auto layout = static_cast<MemoryLayout>(i); layout != MemoryLayout::aliased || may_be_aliased)
+        words.push_back(std::string(tensor) + "-strides:" + std::string(name_of(layout)));
   };
   const int last = operation == Operation::attention ? static_cast<int>(Slot::mask) : original_slots - 1;
   for (int i = 0; i <= last; ++i) add_layouts(name_of(static_cast<Slot>(i)));

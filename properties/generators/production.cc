@@ -331,6 +331,14 @@ void draw_kinds(Recipe& r, Stream& stream) {
 constexpr double products_of_law = 0x1p19, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
+/// That of the given shapes whose turn it is.
+void give_shape(Recipe& r, const Shapes& shapes, std::int64_t number) {
+  const Extents& e = shapes.given[static_cast<std::size_t>(number) % shapes.given.size()];
+  const auto small = [](std::int64_t extent) { return static_cast<std::int32_t>(extent); };
+  r.batch = small(e.batch), r.heads = small(e.heads), r.kv_heads = small(e.kv_heads);
+  r.queries = small(e.queries), r.keys = small(e.keys), r.dk = small(e.dk), r.dv = small(e.dv);
+}
+
 }  // namespace
 
 std::string to_string(const Shapes& shapes) {
@@ -355,10 +363,7 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
   r.causal = Causal::none;
   r.mask_per_batch = false;
   if (!shapes.given.empty()) {
-    const Extents& e = shapes.given[static_cast<std::size_t>(number) % shapes.given.size()];
-    const auto small = [](std::int64_t extent) { return static_cast<std::int32_t>(extent); };
-    r.batch = small(e.batch), r.heads = small(e.heads), r.kv_heads = small(e.kv_heads);
-    r.queries = small(e.queries), r.keys = small(e.keys), r.dk = small(e.dk), r.dv = small(e.dv);
+    give_shape(r, shapes, number);
     r.causal = static_cast<Causal>(stream.below(3));
   } else {
     constexpr std::int64_t kinds = std::ssize(classes) + 1;
@@ -432,9 +437,15 @@ std::vector<Extents> with_production_lengths(const Extents& heads, bool decodes)
   return shapes;
 }
 
-void make_multihead_production(Recipe& r) {
+void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t number) {
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;
+  if (!shapes.given.empty()) {
+    give_shape(r, shapes, number);
+    set_heads(r, r.heads, 1);
+    r.c_q = r.c_k = r.c_v = r.d_o = 8;
+    return;
+  }
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
   const std::int32_t width = one_of(stream, std::array{4, 8, 16});
   set_widths(r, width, width);

@@ -30,7 +30,8 @@ struct Words<LargeCases> {
 /// What a run asks of shapes.
 struct Shapes {
   LargeCases large = LargeCases::none;
-  /// Not empty: these in turn, instead of drawn ones. Of attention; c_q and the like are not read.
+  /// Not empty: these in turn, instead of drawn ones; c_q and the like are not read. Multi-head attention has as many
+  /// key-value heads as heads.
   std::vector<Extents> given;
 
   [[nodiscard]] bool operator==(const Shapes&) const = default;
@@ -70,8 +71,8 @@ bool give_model_window(Recipe& recipe, Stream& stream);
 /// chunk. Of `heads` only heads and widths are read. The same each time.
 [[nodiscard]] std::vector<Extents> with_production_lengths(const Extents& heads, bool decoding);
 
-/// As make_production, of multi-head attention: lengths beyond a tile and up to twelve heads, with narrow tokens, as
-/// projections make its bound dear.
-void make_multihead_production(Recipe& recipe);
+/// As make_production, of multi-head attention: lengths beyond a tile, up to twenty heads or wide tokens. Narrow tokens
+/// otherwise, as projections make its bound dear.
+void make_multihead_production(Recipe& recipe, const Shapes& shapes, std::int64_t number);
 
 }  // namespace attest

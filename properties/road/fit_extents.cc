@@ -92,6 +92,9 @@ void fit_lengths(const Case& c, const Manifest& m, const Extents& e, Extents& to
   if (e.queries > e.keys && to.queries <= to.keys) to.queries = queries.from(to.keys + 1).value_or(to.queries);
 }
 
+/// Beyond it an edge costs more than it shows.
+constexpr std::int64_t longest_edge = 8192;
+
 bool is_at_edge(std::int64_t extent, std::int64_t tile) {
   return (extent + 1) % tile <= 2 && extent + 1 >= tile;
 }
@@ -134,6 +137,13 @@ Tiles edges_of(const Manifest& m) {
       add(path.queries, edges.queries);
       add(path.keys, edges.keys);
     }
+  }
+  // Parts of a key each, with one more and with one that gets none; and parts of a whole tile each.
+  for (const std::int64_t parts : m.tiles.splits) {
+    if (parts == 1) continue;
+    edges.keys.push_back(parts);
+    for (const std::int64_t tile : m.tiles.keys)
+      if (parts <= longest_edge / tile) edges.keys.push_back(parts * tile);
   }
   return edges;
 }

@@ -7,7 +7,8 @@
 
 namespace attest {
 
-/// Where a kernel's behaviour may change with a length: its tiles, and where a path of its arithmetic begins or ends.
+/// Where a kernel's behaviour may change with a length: its tiles, the parts into which it splits keys, and where a
+/// path of its arithmetic begins or ends.
 [[nodiscard]] Tiles edges_of(const Manifest& manifest);
 
 /// The nearest extents within the limits of shape: raised where that fits, else lowered. What is tied stays tied where

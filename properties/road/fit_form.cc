@@ -494,7 +494,7 @@ void fit_rest(Case& c, const Manifest& m) {
   Layouts layouts = layouts_of(c);
   const auto fit = [&](MemoryLayout& layout, std::string_view tensor) {
     const bool ruled_out = (layout == MemoryLayout::repeated && !m.zero_strides) || (is_far(layout) && !m.far_strides);
-    if (layout == MemoryLayout::row_major || (m.strides && !ruled_out)) return;
+    if (layout == MemoryLayout::row_major || layout == MemoryLayout::aliased || (m.strides && !ruled_out)) return;
     layout = m.strides ? MemoryLayout::padded_rows : MemoryLayout::row_major;
     const std::string group = std::string(tensor) + "-strides:";
     drop_kinds(c, group);

@@ -344,6 +344,11 @@ int check_kernels(CheckOptions& options, Arguments line) {
                alarm_text(summary), closing_line(conclusion, ending, seconds), folder.path().string(),
                folder.report().string());
   }
+  // Findings were printed as they came; of what could not be decided nothing was.
+  if (options.quiet && conclusion.exit_status == 4)
+    fmt::print("{}", wrapped(fmt::format("{}\nreport: {}\n", closing_line(conclusion, ending, seconds),
+                                         folder.report().string()),
+                             terminal_columns()));
   fmt::print("{}", wrapped(expectations_text(conclusion, options.quiet), terminal_columns()));
   fmt::print(stderr, "{}", wrapped(passed_over_text(conclusion, options.quiet), terminal_columns()));
   options.ci_files.write(summary, journal, folder.path().string(), conclusion);

@@ -167,7 +167,26 @@ std::string factors_text(const Problem& c) {
   return blocks.empty() ? words : fmt::format("{}, blocks of {}", words, fmt::join(blocks, " and "));
 }
 
-/// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0 0 0 0  k=0 0  v=1 0".
+/// Whether a tensor is of numbers that attention multiplies or adds up, and not of what it is to do with them.
+bool is_operand(Slot slot) {
+  return slot <= Slot::v || (slot > Slot::mask && slot < Slot::q_lengths) || slot == Slot::k_new ||
+         slot == Slot::v_new || slot >= Slot::d_out;
+}
+
+/// "  mask=0,-inf"; a large one by its shape, and of q, k and v, whose extents stand before them, not at all.
+std::string tensor_text(const Case& c, Slot slot) {
+  constexpr std::int64_t shown = 8;
+  const Tensor& tensor = c[slot];
+  if (!tensor.present()) return {};
+  if (tensor.elements() > shown)
+    return slot < Slot::mask ? "" : fmt::format("  {} {}", name_of(slot), tensor.shape().to_string());
+  std::string words = fmt::format("  {}=", name_of(slot));
+  for (std::int64_t at = 0; at < tensor.elements(); ++at)
+    words += fmt::format("{}{}", at == 0 ? "" : ",", short_number(tensor[at]));
+  return words;
+}
+
+/// "bf16  H=4 KV=2 M=1 N=1 dk=1 dv=1  q=0,0,0,0  k=0,0  v=1,0".
 std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles& tiles) {
   if (c == nullptr) return fmt::format("case {} of {}", finding.k, one_line(finding.subject.property));
   const Extents e = extents_of(*c);
@@ -193,19 +212,10 @@ std::string smallest_of(const FindingRecord& finding, const Case* c, const Tiles
   if (!is_inverse_root(c->scale, e.dk)) words += fmt::format(" scale={}", short_number(c->scale));
   // All numbers may be 0 where a kernel reads what lies between them.
   if (c->provenance.strides) words += fmt::format(" strides {}", one_line(*c->provenance.strides));
-  constexpr std::int64_t shown = 8;
-  for (int i = 0; i < slot_count; ++i) {
-    const auto slot = static_cast<Slot>(i);
-    const Tensor& tensor = (*c)[slot];
-    if (!tensor.present()) continue;
-    if (tensor.elements() > shown) {
-      if (slot >= Slot::mask) words += fmt::format("  {} {}", name_of(slot), tensor.shape().to_string());
-      continue;
-    }
-    words += fmt::format("  {}=", name_of(slot));
-    for (std::int64_t at = 0; at < tensor.elements(); ++at)
-      words += fmt::format("{}{}", at == 0 ? "" : ",", short_number(tensor[at]));
-  }
+  // What is to be done with the numbers, then these: where room is short, they are what is cut.
+  for (const bool operands : {false, true})
+    for (int slot = 0; slot < slot_count; ++slot)
+      if (is_operand(static_cast<Slot>(slot)) == operands) words += tensor_text(*c, static_cast<Slot>(slot));
   return words;
 }
 

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include "core/measure/enough.h"
 #include "core/problem/fields.h"
+#include "properties/catalogue/property.h"
 #include "properties/road/fit_form.h"
 #include "properties/road/offered.h"
 #include "reports/results/summary.h"
@@ -61,6 +63,38 @@ constexpr std::array<ReachAxis, 4> axes{{{"M", &Reach::queries, &Limits::queries
                                          {"N", &Reach::keys, &Limits::keys},
                                          {"dk", &Reach::dk, &Limits::head_dim},
                                          {"H", &Reach::heads, &Limits::heads}}};
+
+/// What a case may ask of a kernel. Each of them has paths of its own, so that the lengths of one say nothing of
+/// another.
+enum class Asked : std::uint8_t { attention, gradients, multihead };
+constexpr std::array<std::string_view, 3> asked_words{"", "gradients of ", "multi-head attention of "};
+
+Asked asked_by(std::string_view property) {
+  static const auto all = [] {
+    std::map<std::string_view, Asked> of;
+    for (const Property* row : catalogue())
+      of[row->name] = row->operation == Operation::multihead ? Asked::multihead
+                      : row->backward != Backward::none      ? Asked::gradients
+                                                             : Asked::attention;
+    return of;
+  }();
+  const auto found = all.find(property);
+  return found == all.end() ? Asked::attention : found->second;
+}
+
+/// By Asked, the largest extents that any judged case had, each by itself.
+std::array<std::optional<Reach>, asked_words.size()> reaches_of(std::span<const KernelSummary> kernels) {
+  std::array<std::optional<Reach>, asked_words.size()> reaches;
+  for (const KernelSummary& kernel : kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      if (!property.tally.shapes.largest) continue;
+      std::optional<Reach>& largest = reaches[static_cast<std::size_t>(asked_by(property.name))];
+      if (!largest) largest.emplace();
+      largest->merge(*property.tally.shapes.largest);
+    }
+  }
+  return reaches;
+}
 
 }  // namespace
 
@@ -123,7 +157,7 @@ Concerned concerned_in(const Summary& summary) {
 }
 
 bool applies(const PropertySummary& property) {
-  return property.verdict != Outcome::skipped || property.tally.cases() == 0;
+  return !property.ruled_out && (property.verdict != Outcome::skipped || property.tally.cases() == 0);
 }
 
 Applying applies_in(const KernelSummary& kernel) {
@@ -144,29 +178,28 @@ std::string applies_text(const Applying& applying) {
 }
 
 std::optional<Reach> largest_judged(const Summary& summary) {
-  std::optional<Reach> largest;
-  for (const KernelSummary& kernel : summary.kernels) {
-    const ShapeCounts shapes = kernel.shapes();
-    if (!shapes.largest) continue;
-    if (!largest) largest.emplace();
-    largest->merge(*shapes.largest);
-  }
-  return largest;
+  for (const std::optional<Reach>& largest : reaches_of(summary.kernels))
+    if (largest) return largest;
+  return std::nullopt;
 }
 
 std::string never_judged(const Summary& summary) {
-  const std::optional<Reach> largest = largest_judged(summary);
-  if (!largest) return {};
-  std::vector<std::string> beyond;
-  for (const ReachAxis& axis : axes) {
-    const std::int64_t judged = *largest.*axis.extent;
-    const bool offered = std::ranges::any_of(summary.kernels, [&](const KernelSummary& kernel) {
-      const std::optional<std::int64_t>& most = kernel.limits.*axis.most;
-      return kernel.judged() > 0 && (!most || *most > judged);
-    });
-    if (offered) beyond.push_back(fmt::format("{} > {}", axis.name, judged));
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < asked_words.size(); ++i) {
+    const std::optional<Reach> largest = reaches_of(summary.kernels)[i];
+    if (!largest) continue;
+    std::vector<std::string> beyond;
+    for (const ReachAxis& axis : axes) {
+      const std::int64_t judged = *largest.*axis.extent;
+      const bool offered = std::ranges::any_of(summary.kernels, [&](const KernelSummary& kernel) {
+        const std::optional<std::int64_t>& most = kernel.limits.*axis.most;
+        return reaches_of({&kernel, 1})[i] && (!most || *most > judged);
+      });
+      if (offered) beyond.push_back(fmt::format("{} > {}", axis.name, judged));
+    }
+    if (!beyond.empty()) all.push_back(fmt::format("{}{}", asked_words[i], fmt::join(beyond, ", ")));
   }
-  return fmt::format("{}", fmt::join(beyond, ", "));
+  return fmt::format("{}", fmt::join(all, "; "));
 }
 
 std::string covered_text(const Summary& summary) {

@@ -42,11 +42,13 @@ struct Applying {
 /// "Applies: 39 of 41 properties".
 [[nodiscard]] std::string applies_text(const Applying& applying);
 
-/// The largest extents that any case had which was judged, each by itself; nothing where shapes were not recorded.
+/// The largest extents that any judged case of attention had, each by itself; without one, of gradients or else of
+/// multi-head attention. Nothing where shapes were not recorded.
 [[nodiscard]] std::optional<Reach> largest_judged(const Summary& summary);
 
-/// "M > 129, N > 8192, dk > 256, H > 4": beyond what no case of the run was judged, where the manifests of its kernels
-/// allow more. Empty where no case was, where shapes were not recorded, and where there is nothing beyond.
+/// "M > 129, N > 8192, dk > 256, H > 4; gradients of M > 70, N > 130": beyond what no case of the run was judged, where
+/// the manifests of its kernels allow more; of attention, of gradients and of multi-head attention. Empty where no case
+/// was, where shapes were not recorded, and where there is nothing beyond.
 [[nodiscard]] std::string never_judged(const Summary& summary);
 
 /// "39 of 41 properties that concern this kernel judged; 14,853 cases".

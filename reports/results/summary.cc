@@ -296,9 +296,8 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     const bool violated = finding.verdict.outcome == Outcome::violated;
     if ((violated ? property.tally.violated : property.tally.inconclusive) > 0) property.findings.push_back(finding);
   }
-  std::set<std::string, std::less<>> statistical;
-  for (const Property* property : catalogue())
-    if (property->is_statistical()) statistical.emplace(property->name);
+  std::map<std::string_view, const Property*> rows;
+  for (const Property* row : catalogue()) rows[row->name] = row;
   for (auto& [key, properties] : by_kernel) {
     const auto& [id, rank, dtype] = key;
     const auto record = std::ranges::find(journal.kernels, id, &KernelRecord::id);
@@ -313,9 +312,14 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     }
     for (auto& [name, property] : properties) {
       property.verdict = verdict_of(property.tally);
-      property.statistical = statistical.contains(name);
+      const auto row = rows.find(name);
+      property.statistical = row != rows.end() && row->second->is_statistical();
       property.offered = offered_cases(property.tally);
       property.reason = reason_of(property);
+      // A run that ended early need not have come to what the manifest says.
+      if (property.tally.cases() == 0 && manifest && row != rows.end())
+        if (std::string why = row->second->misses_of(*manifest); !why.empty())
+          property.reason = std::move(why), property.ruled_out = true;
       if (summary.drawn_whole) require_enough(property);
       const auto saved = [&](const char* which) {
         return files ? saved_case(*files, {name, id, dtype}, kernel.name, which) : std::string();

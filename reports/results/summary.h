@@ -28,6 +28,7 @@ struct PropertySummary {
   std::string alarm_case;      ///< file of the case with the worst alarm, as worst_case
   bool statistical = false;    ///< is_statistical: its utilisation is that of a draw, which no rounding explains
   std::int64_t offered = 0;    ///< cases that the kernel's manifest offers (offered.h)
+  bool ruled_out = false;      ///< no case was reached, and the kernel's manifest has not what it needs
   bool hardly_tested = false;  ///< inconclusive for too few judged cases (coverage.h), as `reason` says
 };
 

@@ -153,7 +153,7 @@ TEST(Edge, CatchesItInEveryLayout) {
     Case c = attention_case(DType::f32);
     Layouts layouts;
     for (const Slot slot : {Slot::q, Slot::k, Slot::v, Slot::mask}) layouts[slot] = layout;
-    if (layout != MemoryLayout::repeated) layouts.out = layouts.lse = layout;
+    if (is_for_outputs(layout)) layouts.out = layouts.lse = layout;
     set_layouts(c, layouts);
     expect_caught(c, of_attention);
   }

@@ -48,6 +48,7 @@ TEST(Layouts, RefuseWhatTheyDoNotKnowInOneLine) {
   EXPECT_THAT(fault_of("q=packed q=packed"), Says("q is named before"));
   for (const char* const output : {"out=repeated", "lse=repeated"})
     EXPECT_THAT(fault_of(output), Says("an output is never repeated"));
+  EXPECT_THAT(fault_of("out=aliased"), Says("an output is never aliased"));
 }
 
 Case small_case(DType dtype = DType::f32) {
@@ -85,6 +86,18 @@ TEST(Layouts, AreAskedOnlyOfKernelsThatTakeStrides) {
   manifest.strides = false;
   c[Slot::mask] = Tensor();
   EXPECT_EQ(why_unsupported(manifest, c), "") << "a layout of nothing";
+}
+
+TEST(Layouts, OfMemoryThatInputsHaveTogetherTakeNoStrides) {
+  Manifest manifest;
+  manifest.name = "test";
+  manifest.dtypes = {DType::f32};
+  Case c = small_case();
+  c[Slot::mask] = Tensor();
+  c.provenance.strides = "v=aliased";
+  EXPECT_EQ(why_unsupported(manifest, c), "");
+  c.provenance.strides = "k=packed v=aliased";
+  EXPECT_EQ(why_unsupported(manifest, c), "has strides k=packed; the manifest's strides is false");
 }
 
 Placement placed(MemoryLayout layout, const Shape& shape, std::int64_t unit = 1) {
@@ -196,7 +209,8 @@ int copy_q(const attest_problem& p, attest_result& r, std::int64_t skip = -1) {
 std::string all_in(std::string_view layout) {
   std::string text;
   for (const std::string tensor : {"q", "k", "v", "mask"}) text += tensor + "=" + std::string(layout) + " ";
-  if (layout != "repeated") text += "out=" + std::string(layout) + " lse=" + std::string(layout);
+  if (is_for_outputs(named<MemoryLayout>(layout).value()))
+    text += "out=" + std::string(layout) + " lse=" + std::string(layout);
   return text;
 }
 
@@ -228,6 +242,29 @@ TEST(FunctionKernelStrides, BringTheValuesAndPoisonBetweenThem) {
       EXPECT_EQ(reply.out, small_case(dtype).q()) << name_of(layout) << " " << name_of(dtype);
     }
   }
+}
+
+TEST(FunctionKernelStrides, PutInputsOfTheSameBitsInTheSameMemory) {
+  // k and v hold the same; q has another shape.
+  const auto together = [](const std::string& layouts, bool write = false) {
+    bool same = false;
+    const Reply reply = reply_of(layouts, [&](const attest_problem& p, attest_result& r, std::string&) {
+      same = p.k.data == p.v.data;
+      EXPECT_EQ(gather(p.k), small_case().k());
+      EXPECT_EQ(gather(p.v), small_case().v());
+      EXPECT_NE(p.q.data, p.k.data);
+      if (write) put(p.v, 0, 0, 0, 0, 5.0);
+      return copy_q(p, r);
+    });
+    EXPECT_EQ(reply.message, write ? "wrote to its input k; inputs are read-only" : "");
+    return same;
+  };
+  EXPECT_TRUE(together("v=aliased"));
+  EXPECT_TRUE(together("q=aliased k=aliased v=aliased"));
+  EXPECT_TRUE(together("v=aliased", /*write=*/true));
+  EXPECT_FALSE(together("k=aliased"));
+  EXPECT_FALSE(together("k=packed v=aliased"));
+  EXPECT_FALSE(together(""));
 }
 
 TEST(FunctionKernelStrides, KeepTheAlignmentThatIsAskedFor) {

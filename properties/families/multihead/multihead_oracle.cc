@@ -125,7 +125,10 @@ const Property family[] = {
      .under = "any",
      .wants = wants_masks,
      .given = [](Draw& draw) -> Case {
-       return draw.multihead(4 * period_of_definition).where(with_every_convention).with_later_arguments();
+       return draw.multihead(4 * period_of_definition)
+           .where(with_every_convention)
+           .sometimes_aliased()
+           .with_later_arguments();
      },
      .check = judged_multihead},
     {.name = "multihead.promised",

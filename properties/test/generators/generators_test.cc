@@ -183,6 +183,7 @@ TEST(Draw, ReachesEveryKindAndMostlySmallShapes) {
   auto layouts = words(*properties_matching("attention.strides").at(0), 1000);
   for (const std::string tensor : {"q", "k", "v", "out"}) {
     layouts[tensor + "-strides:row-major"] = 1000;                // which is not named
+    layouts[tensor + "-strides:aliased"] = 1000;                  // which is no stride
     if (tensor == "out") layouts["out-strides:repeated"] = 1000;  // which it must not be
     // One case in eight has one of these of one tensor.
     for (const char* const far : {"-strides:far-rows", "-strides:far-heads"}) {
@@ -191,6 +192,11 @@ TEST(Draw, ReachesEveryKindAndMostlySmallShapes) {
     }
     expect_every<MemoryLayout>(layouts, tensor + "-strides:", 80);
   }
+}
+
+TEST(Draw, ReachesTokensInTheSameMemory) {
+  const auto count = words(property_named("multihead.oracle"), 400);
+  for (const char* const kind : {"k-strides:aliased", "v-strides:aliased"}) EXPECT_GE(count.at(kind), 30);
 }
 
 /// Rows every entry of whose mask is the same finite number next to the lowest.

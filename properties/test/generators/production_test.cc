@@ -9,6 +9,7 @@
 #include "core/bound/error_bound.h"
 #include "core/isolation/pace.h"
 #include "core/problem/selection.h"
+#include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/case_budget.h"
 
@@ -207,6 +208,16 @@ TEST(Production, GivenShapesAreDrawnInTurn) {
                                 {.batch = 2, .heads = 1, .kv_heads = 1, .queries = 1, .keys = 9, .dk = 2, .dv = 2}}};
   for (std::int64_t k = 0; k < 6; ++k)
     EXPECT_EQ(extents_of(generate(oracle(), DType::f32, 1, k, shapes)), shapes.given[static_cast<std::size_t>(k % 2)]);
+  // Multi-head attention has a key-value head a head, of which its extents say nothing.
+  for (std::int64_t k = 0; k < 6; ++k) {
+    Extents wanted = shapes.given[static_cast<std::size_t>(k % 2)];
+    wanted.kv_heads = 0;
+    const Case c = generate(property_named("multihead.oracle"), DType::f32, 1, k, shapes);
+    Extents is = extents_of(c);
+    EXPECT_EQ(is.c_q, 8);
+    is.c_q = is.c_k = is.c_v = is.d_o = 0;
+    EXPECT_TRUE(is_self_attention(c) || is == wanted) << k;
+  }
   EXPECT_EQ(to_string(shapes), "all 1,4,2,70,130,16,8 2,1,1,1,9,2,2");
   EXPECT_EQ(to_string(small_shapes), "");
   EXPECT_EQ(to_string(default_shapes), "some");

@@ -273,6 +273,26 @@ TEST(Limits, MoveAnEighthOfTheCasesToTheEdgesOfTiles) {
   for (const std::int64_t edge : {47, 48, 49, 95, 96, 97}) EXPECT_TRUE(keys.contains(edge)) << edge;
 }
 
+TEST(Limits, MoveKeysToWhereSplitsHaveAKeyOrATileEach) {
+  const auto reached = [](Tiles tiles) {
+    const Manifest m = limited([&](Manifest& of) { of.tiles = std::move(tiles); });
+    std::set<std::int64_t> keys;
+    for (std::int64_t k = 0; k < 1600; ++k) {
+      const Case c = generate(attention, DType::f32, 1, k);
+      const Extents before = extents_of(c), after = extents_of(project(c, m));
+      if (before != after) keys.insert(after.keys);
+    }
+    return keys;
+  };
+  const std::set<std::int64_t> without = reached({.queries = {}, .keys = {40}, .splits = {1}});
+  EXPECT_FALSE(without.contains(280));
+  const std::set<std::int64_t> with = reached({.queries = {}, .keys = {40}, .splits = {7}});
+  // 6 keys leave a part without one.
+  for (const std::int64_t edge : {6, 7, 8, 13, 14, 15, 40, 279, 280, 281, 559, 560, 561})
+    EXPECT_TRUE(with.contains(edge)) << edge;
+  EXPECT_EQ(reached({.queries = {}, .keys = {}, .splits = {1}}), std::set<std::int64_t>());
+}
+
 /// What a GPU's kernels ask for.
 Manifest flash_of_64() {
   return limited([](Manifest& m) {

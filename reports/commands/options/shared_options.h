@@ -101,7 +101,8 @@ inline void declare_overwrite(OptionList& list, bool& overwrite) {
 }
 
 inline void declare_quiet(OptionList& list, bool& quiet) {
-  list.flag("--quiet", quiet, "no progress, no warnings and no table; findings and errors are still printed");
+  list.flag("--quiet", quiet,
+            "no progress, no warnings and no table; findings, errors and that a run is inconclusive are still printed");
 }
 
 inline void declare_seed(OptionList& list, std::uint64_t& seed) {

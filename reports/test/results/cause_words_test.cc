@@ -87,7 +87,7 @@ TEST(CauseWords, StateAWindowASoftcapAndDropout) {
   c.dropout_p = 0.25, c[Slot::keep] = Tensor(DType::boolean, {1, 1, 1, 2});
   c[Slot::keep].set(1, 1.0);
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest,
-              HasSubstr("alignment top-left dropout_p=0.25  q=1  k=1,1  v=1,0  keep=0,1"));
+              HasSubstr("alignment top-left dropout_p=0.25  keep=0,1  q=1  k=1,1  v=1,0"));
   c.dropout_p = 0, c[Slot::keep] = Tensor();
   c.window_left = -1, c.causal = Causal::top_left;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal top-left window 0 right  q=1"));
@@ -138,21 +138,22 @@ TEST(CauseWords, StateSlopesAndWhereTheyCountFrom) {
   c[Slot::alibi_slopes] = Tensor(DType::f32, {1, 1}, std::vector<double>{0.25});
   c.alignment = Causal::bottom_right;
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest,
-              HasSubstr("dk=1 alignment bottom-right  q=1  k=1,1  v=1,0  alibi_slopes=0.25"));
+              HasSubstr("dk=1 alignment bottom-right  alibi_slopes=0.25  q=1  k=1,1  v=1,0"));
   c.window_left = 3;
-  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, alignment bottom-right  q=1"));
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 window 3 left, alignment bottom-right  alibi_slopes="));
   c.window_left = -1, c.causal = Causal::bottom_right;
-  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal bottom-right  q=1"));
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 causal bottom-right  alibi_slopes="));
 }
 
 TEST(CauseWords, StateFactorsAndTheirBlocks) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("factors")));
   c[Slot::v_descale] = Tensor(DType::f32, {1, 1, 1}, std::vector<double>{0.25});
-  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 factors of v  q=1  k=1,1  v=1,0  v_descale=0.25"));
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 factors of v  v_descale=0.25  q=1  k=1,1  v=1,0"));
   c[Slot::k_descale] = Tensor(DType::f32, {1, 1, 2}, std::vector<double>{0.5, 2});
   c.kv_descale_block = 1;
-  EXPECT_THAT(words_of(0.75, 0.5, c).smallest, HasSubstr("dk=1 factors of k and v, blocks of 1 key  q=1"));
+  EXPECT_THAT(words_of(0.75, 0.5, c).smallest,
+              HasSubstr("dk=1 factors of k and v, blocks of 1 key  k_descale=0.5,2  v_descale=0.25  q=1"));
   Case large;
   const Shape shape{1, 1, 40, 1};
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) large[slot] = Tensor(DType::f32, shape);

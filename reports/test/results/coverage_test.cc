@@ -288,6 +288,31 @@ TEST(NeverJudged, IsWhatLiesBeyondAndIsOffered) {
   EXPECT_EQ(never_judged(summarise(journal_of({{"p", fake::tally_of(50)}}), "")), "") << "not recorded";
 }
 
+TEST(NeverJudged, IsOfEachOperationByItself) {
+  const std::string manifest = R"({"name": "mine", "dtypes": ["f32"], "limits": {"max_heads": 2}})";
+  Tally long_one = tally_of(50), short_one = tally_of(50);
+  long_one.shapes.largest = Reach{.queries = 300, .keys = 9000, .dk = 128, .dv = 128, .heads = 2};
+  short_one.shapes.largest = Reach{.queries = 70, .keys = 130, .dk = 16, .dv = 8, .heads = 2};
+  const auto never = [&](const std::string& first, const std::string& second) {
+    return never_judged(summarise(journal_of({{first, long_one}, {second, short_one}}, manifest), ""));
+  };
+  EXPECT_EQ(never("attention.oracle", "backward.oracle-dq"),
+            "M > 300, N > 9000, dk > 128; gradients of M > 70, N > 130, dk > 16");
+  EXPECT_EQ(never("attention.oracle", "multihead.oracle"),
+            "M > 300, N > 9000, dk > 128; multi-head attention of M > 70, N > 130, dk > 16");
+  EXPECT_EQ(never("attention.oracle", "p"), "M > 300, N > 9000, dk > 128");
+  EXPECT_EQ(never("multihead.oracle", "backward.oracle-dk"),
+            "gradients of M > 70, N > 130, dk > 16; multi-head attention of M > 300, N > 9000, dk > 128");
+}
+
+TEST(Applies, NotWhatTheManifestRulesOutThoughNoCaseWasReached) {
+  const Summary summary = summarise(journal_of({{"attention.oracle", tally_of(50)}, {"multihead.oracle", {}}},
+                                               R"({"name": "mine", "dtypes": ["f32"], "operations": ["attention"]})"),
+                                    "");
+  EXPECT_EQ(summary.kernels[0].properties[1].reason, "has no multihead entry");
+  EXPECT_EQ(applies_text(applies_in(summary)), "Applies: 1 of 2 properties");
+}
+
 TEST(QuickLook, SaysWhatFewCasesAre) {
   const auto said = [](std::int64_t cases, const char* end = nullptr) {
     Journal journal = journal_of({{"p", tally_of(cases)}});

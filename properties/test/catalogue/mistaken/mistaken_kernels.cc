@@ -151,8 +151,16 @@ std::vector<WrongKernel> mistaken_kernels() {
       {"answers NaN where numbers are large",
        answered([](const Case&, std::int64_t, double old) { return std::fabs(old) > 1e30 ? NAN : old; })},
       {"reads its tokens where they would lie row-major", asked([](Case& c) {
-         if (c.provenance.strides.has_value())
+         const Layouts layouts = layouts_of(c);
+         const auto elsewhere = [&](Slot slot) {
+           return layouts[slot] != MemoryLayout::row_major && layouts[slot] != MemoryLayout::aliased;
+         };
+         if (elsewhere(Slot::q) || elsewhere(Slot::k) || elsewhere(Slot::v))
            c[Slot::q] = mapped(c.q(), [](std::int64_t, double old) { return -old; });
+       })},
+      {"projects keys alone where tokens are in the same memory", asked([](Case& c) {
+         if (layouts_of(c)[Slot::v] == MemoryLayout::aliased)
+           c[Slot::v] = mapped(c.v(), [](std::int64_t, double old) { return -old; });
        })},
       {"doubles under a boolean mask", answered([](const Case& c, std::int64_t, double old) {
          return c.mask().present() && c.mask().dtype() == DType::boolean ? 2 * old : old;
