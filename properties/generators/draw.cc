@@ -25,7 +25,7 @@ void draw_far(Recipe& recipe) {
 DrawnAttention Draw::attention(std::int64_t period) {
   Recipe recipe = attention_recipes(dtype_)(random_.split()).value();
   if (const auto number = production_number(shapes_, k_, period))
-    make_production(recipe, shapes_, *number, /*is_law=*/period != period_of_definition);
+    make_production(recipe, shapes_, *number, large_for(period, *number));
   return {recipe, random_.split(), k_};
 }
 

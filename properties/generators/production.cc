@@ -327,8 +327,11 @@ void draw_kinds(Recipe& r, Stream& stream) {
   r.convention = MaskConvention::post_scale;
 }
 
-/// The multiplications that a case of a class may ask for: a law runs it several times. A model's, by its number.
-constexpr double products_of_law = 0x1p19, products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+/// The multiplications that a case of a class may ask for. A model's, of the definition, by its number.
+constexpr double products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+constexpr double most_products(LargeFor what) {
+  return what == LargeFor::law ? 0x1p19 : what == LargeFor::gradients ? 0x1p22 : products_of_definition;
+}
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
 /// That of the given shapes whose turn it is.
@@ -357,7 +360,15 @@ std::optional<std::int64_t> production_number(const Shapes& shapes, std::int64_t
   return is_one ? std::optional(number) : std::nullopt;
 }
 
-void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool is_law) {
+LargeFor large_for(std::int64_t period, std::int64_t number) {
+  if (period == period_of_definition) return LargeFor::definition;
+  const bool larger =
+      period == period_of_gradients && Stream(static_cast<std::uint64_t>(number) ^ 0x67726164U).one_in(4);
+  return larger ? LargeFor::gradients : LargeFor::law;
+}
+
+void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, LargeFor what) {
+  const bool is_law = what == LargeFor::law;
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;
   r.causal = Causal::none;
@@ -374,7 +385,7 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
       classes[which](r, stream, turn);
       // A law is about rows and keys: of these it is to have many rather than columns.
       const std::int32_t fewest = classes[which] == widths ? all_columns : is_law ? 4 : 16;
-      fit(r, is_law ? products_of_law : products_of_definition, fewest);
+      fit(r, most_products(what), fewest);
     } else {
       // A law's cases are too small for what training shows.
       if (Stream apart(r.seed ^ 0x747261696eU); !is_law && apart.one_in(4)) {
@@ -383,7 +394,7 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, bool 
         of_a_model(r, stream);
       }
       const double most = products_of_models[static_cast<std::size_t>(turn) % products_of_models.size()];
-      fit(r, is_law ? products_of_law : most, all_columns);
+      fit(r, what == LargeFor::definition ? most : most_products(what), all_columns);
     }
   }
   draw_kinds(r, stream);

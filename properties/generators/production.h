@@ -55,9 +55,15 @@ inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, pe
 /// row is, not always at the same place, so that every shard has its part.
 [[nodiscard]] std::optional<std::int64_t> production_number(const Shapes& shapes, std::int64_t k, std::int64_t period);
 
+/// What a production case is for, which says how large it may be: a law calls the kernel several times, and gradients
+/// cost several times as much to judge as an output.
+enum class LargeFor : std::uint8_t { law, gradients, definition };
+/// Of case `number` of a row that draws one in `period`; one in four of gradients is larger than a law's.
+[[nodiscard]] LargeFor large_for(std::int64_t period, std::int64_t number);
+
 /// Gives a recipe the shape of production case `number`, and kinds that let mistakes in tiles show: scores that rise or
-/// fall along the keys, one tile that outweighs the others, scores that are even. A law's cases are smaller.
-void make_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, bool is_law);
+/// fall along the keys, one tile that outweighs the others, scores that are even.
+void make_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, LargeFor what);
 
 /// Gives an attention recipe the window of a model (production.cc lists them) that is shorter than its keys, of one
 /// with such groups of heads or widths where there is any. False where there is none.

@@ -100,6 +100,21 @@ TEST(Production, ReachesWhatModelsAndTilesNeedInEverySeed) {
   }
 }
 
+// What a backward pass gets wrong in its third tile shows in no law's size.
+TEST(Production, OfGradientsReachesManyRowsAndKeys) {
+  int rows = 0, keys = 0, both = 0, masked = 0;
+  for (std::int64_t k = 0; k < 2000; ++k) {
+    const Case c = generate(property_named("backward.oracle-dk"), DType::f32, 1, k, default_shapes);
+    const Extents e = extents_of(c);
+    rows += e.queries > 256, keys += e.keys > 1024, both += e.queries > 192 && e.keys > 192;
+    masked += e.queries > 192 && e.keys > 64 && c.mask().present();
+  }
+  EXPECT_GE(rows, 5);
+  EXPECT_GE(keys, 5);
+  EXPECT_GE(both, 5);
+  EXPECT_GE(masked, 2);
+}
+
 TEST(Production, ReachesMoreThanSixteenBitsCount) {
   const std::vector<Extents> shapes = drawn(500, 1);
   EXPECT_TRUE(std::ranges::any_of(shapes, [](const Extents& e) { return e.keys > 65536; }));
@@ -163,7 +178,7 @@ TEST(Production, HasTheWindowsOfModels) {
   for (std::int64_t number = 0; number < 4000; ++number) {
     Recipe r;
     r.seed = static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U;
-    make_production(r, default_shapes, number, /*is_law=*/false);
+    make_production(r, default_shapes, number, LargeFor::definition);
     Recipe before = r;
     Stream stream(r.seed);
     if (!give_model_window(r, stream)) {

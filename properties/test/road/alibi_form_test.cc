@@ -83,7 +83,7 @@ TEST(Alibi, IsOfModelsInProductionShapes) {
   for (std::int64_t number = 0; number < 1500; ++number) {
     Recipe r;
     r.seed = static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U;
-    make_production(r, default_shapes, number, /*is_law=*/true);
+    make_production(r, default_shapes, number, LargeFor::law);
     if (r.heads > 4) continue;
     Stream own(r.seed);
     give_slopes(r, own);
