@@ -321,19 +321,21 @@ class AttentionJudge {
     if (lse_.present()) judge_lse(r);
   }
 
-  /// A row that sees no key is what the kernel declares of it.
+  /// A row that sees no key is what the kernel declares of it. Its log-sum-exp is -inf, which is what no key adds up
+  /// to; beside an output of NaN it may be NaN, too.
   void judge_masked_row(std::int64_t r) {
     const bool nan = options_.fully_masked == FullyMaskedRow::nan;
     if (!nan && options_.fully_masked != FullyMaskedRow::zero) return;
-    const auto judge = [&](const Tensor& of, std::int64_t element, std::int64_t at, double zero) {
+    const auto judge = [&](const Tensor& of, std::int64_t element, std::int64_t at, double due) {
       const double found = load_element(of.bytes().data(), of.dtype(), element);
-      if (nan ? std::isnan(found) : found == zero) return;
+      if (found == due || (nan && std::isnan(found))) return;
       detail::Decision d{.outcome = Outcome::violated, .error = infinity};
       d.said = fmt::format("{} in a row that sees no key, where the manifest declares {}", printed(found),
                            name_of(options_.fully_masked));
-      tally_.add(at, found, nan ? std::numeric_limits<double>::quiet_NaN() : zero, d);
+      tally_.add(at, found, due, d);
     };
-    for (std::int64_t k = 0; k < dv_; ++k) judge(out_, r * dv_ + k, r * dv_ + k, 0);
+    const double due = nan ? std::numeric_limits<double>::quiet_NaN() : 0;
+    for (std::int64_t k = 0; k < dv_; ++k) judge(out_, r * dv_ + k, r * dv_ + k, due);
     if (lse_.present()) judge(lse_, r, -1 - r, -infinity);
   }
 

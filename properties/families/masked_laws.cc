@@ -133,7 +133,7 @@ Verdict row_policy(Kernel& kernel, const Case& masked, const Result& o, std::int
   return {};
 }
 
-/// lse of row i, which sees no key, by the contract: -inf, or NaN under the policy `nan`. Nothing where no lse is
+/// lse of row i, which sees no key, by the contract: -inf; under the policy `nan` NaN, too. Nothing where no lse is
 /// offered or no policy declared; rows outside the domain are not judged.
 Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   const FullyMaskedRow policy = kernel.manifest().fully_masked_row;
@@ -142,12 +142,12 @@ Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
   const std::int64_t M = lse.shape()[2];
   for (std::int64_t plane = 0; plane < lse.elements() / M; ++plane) {
     const double x = lse[plane * M + i];
-    if (policy == FullyMaskedRow::nan ? std::isnan(x) : x == -infinity) continue;
+    if (x == -infinity || (policy == FullyMaskedRow::nan && std::isnan(x))) continue;
     if (!is_judged(o.run().row_bound(plane * M + i).excuse)) continue;
     return violated(Violation::lse, fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
                                                 "declares {}",
                                                 plane * M + i, printed(x),
-                                                policy == FullyMaskedRow::nan ? "NaN" : "-inf", name_of(policy)));
+                                                policy == FullyMaskedRow::nan ? "NaN or -inf" : "-inf", name_of(policy)));
   }
   return {};
 }

@@ -69,6 +69,26 @@ TEST(Judge, SaysOfWhatExtentsACaseWasThatItJudged) {
   EXPECT_EQ(judge(row_of(DType::f32, 1, {0, 0}, {1, 3}, {-infinity, -infinity}), 3).reach, std::nullopt);
 }
 
+TEST(Judge, HoldsARowThatSeesNoKeyToWhatIsDeclared) {
+  const Case c = row_of(DType::f32, 1, {0, 0}, {1, 3}, {-infinity, -infinity});
+  const auto outcome = [&](double out, double lse, FullyMaskedRow declared) {
+    const Tensor answer(DType::f32, c.out_shape(), std::vector<double>{out});
+    const Tensor sum(DType::f64, {1, 1, 1}, std::vector<double>{lse});
+    return judge_attention(c, answer, sum, tight(DType::f32), {.fully_masked = declared}).outcome;
+  };
+  const Outcome right = Outcome::excused, wrong = Outcome::violated;
+  EXPECT_EQ(outcome(nan_value, nan_value, FullyMaskedRow::nan), right);
+  EXPECT_EQ(outcome(nan_value, -infinity, FullyMaskedRow::nan), right) << "what no key adds up to";
+  EXPECT_EQ(outcome(nan_value, infinity, FullyMaskedRow::nan), wrong);
+  EXPECT_EQ(outcome(nan_value, 0, FullyMaskedRow::nan), wrong);
+  EXPECT_EQ(outcome(0, nan_value, FullyMaskedRow::nan), wrong);
+  EXPECT_EQ(outcome(-infinity, -infinity, FullyMaskedRow::nan), wrong);
+  EXPECT_EQ(outcome(0, -infinity, FullyMaskedRow::zero), right);
+  EXPECT_EQ(outcome(0, nan_value, FullyMaskedRow::zero), wrong);
+  EXPECT_EQ(outcome(nan_value, -infinity, FullyMaskedRow::zero), wrong);
+  EXPECT_EQ(outcome(7, 7, FullyMaskedRow::undeclared), right) << "anything";
+}
+
 TEST(Judge, TakesBothZerosForZero) {
   const Case c = row_of(DType::f32, 1, {0, 1}, {0, 0});
   EXPECT_EQ(judge(c, 0.0).outcome, Outcome::held);
