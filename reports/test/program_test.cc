@@ -481,6 +481,12 @@ TEST(Program, WarnsOfWhatWasDrawnTooRarely) {
   EXPECT_THAT(few.output, NeverSays("warning"));
   const ShellResult quiet = shell(folder, check + "--cases 200 --quiet --out quiet --kernel " + kernel);
   EXPECT_EQ(quiet.output, "");
+  // One that decides too little says so, however quiet.
+  const ShellResult little =
+      shell(folder, check + "--cases 200 --quiet --out little --kernel 'exec:/usr/bin/python3 most.py'");
+  EXPECT_EQ(little.status, 4) << little.output;
+  EXPECT_THAT(little.output, Says("inconclusive: ", "report: little/report.html"));
+  EXPECT_THAT(little.output, NeverSays("hardly tested", "note on"));
   const ShellResult right = shell(folder, check + "--cases 200 --out right --kernel builtin:flash");
   EXPECT_THAT(right.output, NeverSays("warning"));
 }
