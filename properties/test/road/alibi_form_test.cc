@@ -22,6 +22,7 @@ namespace {
 
 std::vector<double> slopes_of(const Case& c, std::int64_t b) {
   std::vector<double> slopes;
+  slopes.reserve(static_cast<std::size_t>(heads_of(c)));
   for (std::int64_t h = 0; h < heads_of(c); ++h) slopes.push_back(slope_of(c, b, h));
   return slopes;
 }
