@@ -144,10 +144,11 @@ Verdict row_lse(const Kernel& kernel, const Result& o, std::int64_t i) {
     const double x = lse[plane * M + i];
     if (x == -infinity || (policy == FullyMaskedRow::nan && std::isnan(x))) continue;
     if (!is_judged(o.run().row_bound(plane * M + i).excuse)) continue;
-    return violated(Violation::lse, fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
-                                                "declares {}",
-                                                plane * M + i, printed(x),
-                                                policy == FullyMaskedRow::nan ? "NaN or -inf" : "-inf", name_of(policy)));
+    return violated(Violation::lse,
+                    fmt::format("lse {} of a fully masked row is {}; it must be {} where the manifest "
+                                "declares {}",
+                                plane * M + i, printed(x), policy == FullyMaskedRow::nan ? "NaN or -inf" : "-inf",
+                                name_of(policy)));
   }
   return {};
 }
