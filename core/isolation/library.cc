@@ -128,7 +128,8 @@ class InProcessKernel final : public ForwardingKernel {
   [[nodiscard]] Reply run(const Case& c, std::optional<DType> output, bool want_lse) override {
     std::unique_lock<std::mutex> lock;
     if (one_at_a_time_) lock = std::unique_lock(*one_at_a_time_);
-    return ForwardingKernel::run(is_in_cache(c) ? laid_out_in_cache(c) : c, output, want_lse);
+    return is_in_cache(c) ? ForwardingKernel::run(laid_out_in_cache(c), output, want_lse)
+                          : ForwardingKernel::run(c, output, want_lse);
   }
   [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
     std::unique_lock<std::mutex> lock;

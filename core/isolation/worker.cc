@@ -189,7 +189,9 @@ std::optional<Reply> Worker::restart() {
 Reply Worker::timed(const Case& c, const Wanted& wanted) {
   const std::chrono::milliseconds limit = pace_->limit_of(c);
   const Clock::time_point start = Clock::now();
-  Reply reply = carrier_->call(is_in_cache(c) ? laid_out_in_cache(c) : c, wanted, start + limit);
+  // A conditional expression would copy the case, which may be large.
+  Reply reply = is_in_cache(c) ? carrier_->call(laid_out_in_cache(c), wanted, start + limit)
+                               : carrier_->call(c, wanted, start + limit);
   const Clock::duration took = Clock::now() - carrier_->begun(start);
   if (reply.status == CallStatus::ok) pace_->answered(c, took);
   const bool stopped = reply.status == CallStatus::timed_out && carrier_->is_stopped();

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/arrange.h"
+#include "properties/arrangement/masks.h"
 
 namespace attest {
 namespace {
@@ -31,15 +33,21 @@ Indices queries_left(const Case& c) {
   return left;
 }
 
-Result run_rows(Kernel& kernel, const Case& c, const Indices& rows) {
+Indices filled_up(const Kernel& kernel, const Case& c, const Indices& rows) {
   const Manifest& m = kernel.manifest();
   const std::int64_t asked = std::ssize(rows);
   const std::int64_t least = m.same_lengths ? std::max(asked, keys_of(c)) : asked;
   const std::int64_t count = rows.empty() ? 0 : allowed_queries(m).from(least).value_or(asked);
-  if (count == asked) return run(kernel, rows == all_of(queries_of(c)) ? c : with_queries(c, rows));
   Indices filled;
   for (const std::int64_t i : cycled(asked, count)) filled.push_back(rows[static_cast<std::size_t>(i)]);
-  return run(kernel, with_queries(c, filled)).queries(all_of(asked));
+  return filled;
+}
+
+Result run_rows(Kernel& kernel, const Case& c, const Indices& rows) {
+  const Indices filled = filled_up(kernel, c, rows);
+  if (filled == all_of(queries_of(c))) return run(kernel, c);
+  const Result out = run(kernel, with_queries(c, filled));
+  return filled.size() == rows.size() ? out : out.queries(all_of(std::ssize(rows)));
 }
 
 AllowedExtents keys_within(const Kernel& kernel) {
@@ -65,6 +73,18 @@ Result run_without(Kernel& kernel, const Case& c, const Deletion& deletion, cons
   const Case shorter = with_keys(c, deletion.rest);
   const bool as_many = !kernel.manifest().same_lengths || queries_of(c) == keys_of(shorter);
   return as_many ? run(kernel, shorter).queries(rows) : run_rows(kernel, shorter, rows);
+}
+
+Case with_keys_alone(const Kernel& kernel, const Case& c, const Indices& keys) {
+  const std::int64_t asked = std::ssize(keys);
+  const std::int64_t count =
+      kernel.manifest().same_lengths ? queries_of(c) : allowed_keys(kernel.manifest()).from(asked).value_or(asked);
+  if (count <= asked) return keys == all_of(keys_of(c)) ? c : with_keys(c, keys);
+  Indices filled;
+  for (const std::int64_t j : cycled(asked, count)) filled.push_back(keys[static_cast<std::size_t>(j)]);
+  Case alone = with_keys(with_some_mask(c), filled);
+  for (std::int64_t j = asked; j < count; ++j) alone = hide(std::move(alone), -1, j);
+  return alone;
 }
 
 Indices rows_beside(const Kernel& kernel, const Case& c, std::int64_t keys) {

@@ -17,8 +17,11 @@ namespace attest {
 /// batch that was large, or one alone, as in decoding. Ascending.
 [[nodiscard]] Indices queries_left(const Case& c);
 
-/// run (result.h) on these rows of a case without a causal form, filled up by the same rows in turn to the least number
-/// that the manifest allows beside the case's keys: of what comes back only the rows asked for are left.
+/// The rows asked for and behind them, in turn, as many of them once more as the manifest asks for beside the case's
+/// keys; nothing more where it allows no number of so many.
+[[nodiscard]] Indices filled_up(const Kernel& kernel, const Case& c, const Indices& rows);
+/// run (result.h) on these rows of a case without a causal form, filled up as above: of what comes back only
+/// the rows asked for are left.
 [[nodiscard]] Result run_rows(Kernel& kernel, const Case& c, const Indices& rows);
 
 /// How many keys a problem may have; where M = N is asked for, how many of both.
@@ -34,6 +37,8 @@ struct Deletion {
 [[nodiscard]] Deletion deletion_of(const Kernel& kernel, const Case& c, std::int64_t s);
 /// The rows of the case without those keys, which no row of it sees.
 [[nodiscard]] Result run_without(Kernel& kernel, const Case& c, const Deletion& deletion, const Indices& rows);
+/// These keys alone and, behind them, as many hidden ones as the manifest asks for.
+[[nodiscard]] Case with_keys_alone(const Kernel& kernel, const Case& c, const Indices& keys);
 /// The rows of the case that may stand beside so many keys: all of them, or where M = N is asked for the first ones.
 [[nodiscard]] Indices rows_beside(const Kernel& kernel, const Case& c, std::int64_t keys);
 

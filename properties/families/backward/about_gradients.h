@@ -69,9 +69,10 @@ inline void adding_numbers(Recipe& r) {
   return draw.attention().masked().where(adding_numbers).with_later_arguments().with_gradients();
 }
 
-/// An axis in two parts, each ascending, neither of them empty.
-[[nodiscard]] inline std::pair<Indices, Indices> two_parts(const Case& c, std::int64_t extent) {
-  const std::int64_t first = 1 + argument(c, "first", extent - 1);
+/// An axis in two parts, each ascending, neither of them empty; of whole steps where there are two of them.
+[[nodiscard]] inline std::pair<Indices, Indices> two_parts(const Case& c, std::int64_t extent, std::int64_t step) {
+  if (extent % step != 0 || extent == step) step = 1;
+  const std::int64_t first = step * (1 + argument(c, "first", extent / step - 1));
   const Indices order = permutation_argument(c, "parts", extent);
   Indices one(order.begin(), order.begin() + first), other(order.begin() + first, order.end());
   std::ranges::sort(one), std::ranges::sort(other);

@@ -7,7 +7,7 @@
 #include "core/problem/fields.h"
 #include "core/support/infinity.h"
 #include "properties/arrangement/arguments.h"
-#include "properties/arrangement/arrange.h"
+#include "properties/arrangement/within_limits.h"
 #include "properties/families/backward/about_gradients.h"
 #include "properties/language/gradients.h"
 #include "properties/language/not_judged.h"
@@ -25,16 +25,19 @@ void need_delta_of_out(const Kernel& kernel) {
 // are what they are among all.
 Verdict split_keys(Kernel& kernel, const Case& c) {
   need_delta_of_out(kernel);
-  const auto [one, other] = two_parts(c, keys_of(c));
+  const auto [one, other] = two_parts(c, keys_of(c), fewest(kernel, {1, 1}).keys);
   const BackwardCall of_all = BackwardRun(kernel, c).answers();
   const auto from_these = [&](const Case& part) { return BackwardRun(kernel, part, of_all); };
-  const BackwardRun all = from_these(c), first = from_these(with_keys(c, one)),
-                    second = from_these(with_keys(c, other));
+  const BackwardRun all = from_these(c), first = from_these(with_keys_alone(kernel, c, one)),
+                    second = from_these(with_keys_alone(kernel, c, other));
   return each_gradient(all, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
     if (of == Gradient::q)
       return gradients_agree(of, {Numbers(all.of(of)), Numbers(first.of(of)).plus(Numbers(second.of(of)))});
-    return worse_of({gradients_agree(of, {first.of(of), all.of(of).queries(one)}, Match::bound),
-                     gradients_agree(of, {second.of(of), all.of(of).queries(other)}, Match::bound)});
+    const auto of_part = [&](const BackwardRun& part, const Indices& keys) {
+      return gradients_agree(of, {part.of(of).queries(all_of(std::ssize(keys))), all.of(of).queries(keys)},
+                             Match::bound);
+    };
+    return worse_of({of_part(first, one), of_part(second, other)});
   });
 }
 

@@ -20,6 +20,9 @@ namespace {
 double nan_of(double /*old*/) {
   return std::numeric_limits<double>::quiet_NaN();
 }
+double nothing(double /*old*/) {
+  return 0;
+}
 
 // dq_i does not depend on q_j, g_j and gamma_j, j != i: also not where these are NaN.
 Verdict query_locality(Kernel& kernel, const Case& c) {
@@ -34,14 +37,24 @@ Verdict query_locality(Kernel& kernel, const Case& c) {
                          gradient_bits_if(kernel, {Claim::batch_invariant}));
 }
 
+/// These queries and, behind them, as many more as the manifest asks for whose answers have no gradient: they have no
+/// part in dK and dV.
+Case with_silent_rows(const Kernel& kernel, const Case& c, const Indices& rows) {
+  Case filled = with_queries(c, filled_up(kernel, c, rows));
+  for (const Slot slot : of_answers)
+    filled[slot] = with_rows_as(filled[slot], [&](std::int64_t row) { return row >= std::ssize(rows); }, nothing);
+  return filled;
+}
+
 // dK and dV of all queries are the sum of those of two parts of them; dQ is what it is in its part.
 Verdict query_additivity(Kernel& kernel, const Case& c) {
-  const auto [one, other] = two_parts(c, queries_of(c));
-  const BackwardRun all(kernel, c), first(kernel, with_queries(c, one)), second(kernel, with_queries(c, other));
+  const auto [one, other] = two_parts(c, queries_of(c), fewest(kernel, {1, 1}).queries);
+  const BackwardRun all(kernel, c), first(kernel, with_silent_rows(kernel, c, one)),
+      second(kernel, with_silent_rows(kernel, c, other));
   return each_gradient(all, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
     if (of != Gradient::q)
       return gradients_agree(of, {Numbers(all.of(of)), Numbers(first.of(of)).plus(Numbers(second.of(of)))});
-    return gradients_agree(of, {first.of(of), all.of(of).queries(one)},
+    return gradients_agree(of, {first.of(of).queries(all_of(std::ssize(one))), all.of(of).queries(one)},
                            gradient_bits_if(kernel, {Claim::batch_invariant}));
   });
 }
@@ -51,8 +64,8 @@ Verdict zero_row_deletes(Kernel& kernel, const Case& c) {
   const std::int64_t i = argument(c, "i", queries_of(c));
   Case silent = c;
   for (const Slot slot : of_answers)
-    silent[slot] = with_rows_as(c[slot], [&](std::int64_t row) { return row == i; }, [](double) { return 0.0; });
-  const BackwardRun run(kernel, silent), without(kernel, without_query(silent, i));
+    silent[slot] = with_rows_as(c[slot], [&](std::int64_t row) { return row == i; }, nothing);
+  const BackwardRun run(kernel, silent), without(kernel, with_silent_rows(kernel, silent, all_but(queries_of(c), i)));
   return each_gradient(run, {Gradient::k, Gradient::v},
                        [&](Gradient of) { return gradients_agree(of, {without.of(of), run.of(of)}, Match::bound); });
 }
@@ -65,10 +78,12 @@ Verdict query_duplication(Kernel& kernel, const Case& c) {
   Case doubled = c;
   doubled[Slot::d_out] =
       with_rows_as(c[Slot::d_out], [&](std::int64_t row) { return row == i; }, [](double g) { return sum_of(g, g); });
-  const BackwardRun twice(kernel, with_queries(c, rows)), once(kernel, doubled), run(kernel, c);
+  const Indices keys = all_of(keys_of(c));
+  const BackwardRun twice(kernel, with_keys_alone(kernel, with_silent_rows(kernel, c, rows), keys)),
+      once(kernel, doubled), run(kernel, c);
   return each_gradient(run, {Gradient::q, Gradient::k, Gradient::v}, [&](Gradient of) {
-    if (of != Gradient::q) return gradients_agree(of, {twice.of(of), once.of(of)}, Match::bound);
-    return gradients_agree(of, {twice.of(of), run.of(of).queries(rows)},
+    if (of != Gradient::q) return gradients_agree(of, {twice.of(of).queries(keys), once.of(of)}, Match::bound);
+    return gradients_agree(of, {twice.of(of).queries(all_of(M + 1)), run.of(of).queries(rows)},
                            gradient_bits_if(kernel, {Claim::batch_invariant}));
   });
 }

@@ -20,48 +20,45 @@ struct LimitedClass {
 };
 
 std::vector<LimitedClass> classes() {
-  return {
-      {"head dimensions 64 and 128, lengths in multiples of 64",
-       [](Manifest& m) {
-         m.head_dims = {64, 128};
-         m.queries_multiple = m.keys_multiple = 64;
-         m.strides = false;
-       },
-       {// There is no problem of one key.
-        "attention.one-key", "backward.one-key",
-        // Row-major tensors alone.
-        "attention.strides", "backward.strides",
-        // Of other widths, and too small for these.
-        "backward.head-dims", "backward.directional",
-        // They part, delete and repeat single rows or keys where they might take as many as a tile has.
-        "backward.split-keys", "backward.query-additivity", "backward.zero-row-deletes", "backward.query-duplication"}},
-      {"causal for M = N in multiples of 128, in groups",
-       [](Manifest& m) {
-         m.head_dims = {64, 128};
-         m.queries_multiple = m.keys_multiple = 128;
-         m.same_lengths = true;
-         m.causal = {Causal::top_left, Causal::bottom_right};
-         m.additive_masks = m.bool_masks = false;
-         m.required = {Feature::causal};
-         m.strides = false;
-       },
-       {// Stated without a causal form, with a mask, for M other than N, or of strides.
-        "softmax.rows-sum-to-one", "softmax.nonnegative", "softmax.permutation-equivariance",
-        "softmax.column-permutation", "softmax.row-locality", "softmax.row-permutation",
-        "softmax.columnwise-is-transpose", "softmax.shift-invariance", "softmax.monotone", "attention.query-deletion",
-        "attention.query-locality", "attention.key-value-permutation", "attention.permutation-equivariance",
-        "attention.single-query", "attention.one-key", "attention.equal-keys", "attention.key-duplication",
-        "attention.split-merge", "attention.strides", "masked.query-deletion", "masked.suppression",
-        "masked.suppression-limit", "masked.key-value-deletion", "masked.tail-padding", "masked.zero-mask",
-        "masked.boolean-is-additive", "masked.conventions-agree", "masked.conventions-differ", "masked.renormalisation",
-        "masked.breaks-equivariance", "masked.equivariance-with-mask", "masked.row-shift", "masked.fully-masked-row",
-        "causal.alignment", "batch.mask-forms", "backward.oracle-dmask", "backward.ds-rows-sum-to-zero",
-        "backward.hidden-keys", "backward.masked-row", "backward.one-key", "backward.query-additivity",
-        "backward.zero-row-deletes", "backward.query-duplication", "backward.key-duplication",
-        "backward.permutation-equivariance", "backward.dead-inputs", "backward.tail-padding", "backward.row-shift",
-        "backward.split-keys", "backward.strides",
-        // Of other widths, and too small for these.
-        "backward.head-dims", "backward.directional"}}};
+  return {{"head dimensions 64 and 128, lengths in multiples of 64",
+           [](Manifest& m) {
+             m.head_dims = {64, 128};
+             m.queries_multiple = m.keys_multiple = 64;
+             m.strides = false;
+           },
+           {// There is no problem of one key.
+            "attention.one-key", "backward.one-key",
+            // Row-major tensors alone.
+            "attention.strides", "backward.strides",
+            // Of other widths, and too small for these.
+            "backward.head-dims", "backward.directional"}},
+          {"causal for M = N in multiples of 128, in groups",
+           [](Manifest& m) {
+             m.head_dims = {64, 128};
+             m.queries_multiple = m.keys_multiple = 128;
+             m.same_lengths = true;
+             m.causal = {Causal::top_left, Causal::bottom_right};
+             m.additive_masks = m.bool_masks = false;
+             m.required = {Feature::causal};
+             m.strides = false;
+           },
+           {// Stated without a causal form, with a mask, for M other than N, or of strides.
+            "softmax.rows-sum-to-one", "softmax.nonnegative", "softmax.permutation-equivariance",
+            "softmax.column-permutation", "softmax.row-locality", "softmax.row-permutation",
+            "softmax.columnwise-is-transpose", "softmax.shift-invariance", "softmax.monotone",
+            "attention.query-deletion", "attention.query-locality", "attention.key-value-permutation",
+            "attention.permutation-equivariance", "attention.single-query", "attention.one-key", "attention.equal-keys",
+            "attention.key-duplication", "attention.split-merge", "attention.strides", "masked.query-deletion",
+            "masked.suppression", "masked.suppression-limit", "masked.key-value-deletion", "masked.tail-padding",
+            "masked.zero-mask", "masked.boolean-is-additive", "masked.conventions-agree", "masked.conventions-differ",
+            "masked.renormalisation", "masked.breaks-equivariance", "masked.equivariance-with-mask", "masked.row-shift",
+            "masked.fully-masked-row", "causal.alignment", "batch.mask-forms", "backward.oracle-dmask",
+            "backward.ds-rows-sum-to-zero", "backward.hidden-keys", "backward.masked-row", "backward.one-key",
+            "backward.query-additivity", "backward.zero-row-deletes", "backward.query-duplication",
+            "backward.key-duplication", "backward.permutation-equivariance", "backward.dead-inputs",
+            "backward.tail-padding", "backward.row-shift", "backward.split-keys", "backward.strides",
+            // Of other widths, and too small for these.
+            "backward.head-dims", "backward.directional"}}};
 }
 
 TEST(Judged, EveryTheoremWithinTheLimitsOfAGpusKernel) {
