@@ -62,6 +62,18 @@ def namespace(folder):
     return options[options.index("-Q") + 2]
 
 
+def module(folder, file):
+    """What a file of the folder, or of one inside, is called: "Attest.Rounding.sums.merge"."""
+    return f"{namespace(folder)}." + file.removesuffix(".v").replace("/", ".")
+
+
+def sources(folder, build):
+    """Every file of the development as _CoqProject names it: not those of another one inside, nor compiled copies."""
+    others = {build.resolve()} | {other.parent for other in folder.rglob("_CoqProject") if other.parent != folder}
+    files = [file for file in sorted(folder.rglob("*.v")) if not others & set(file.parents)]
+    return [file.relative_to(folder).as_posix() for file in files]
+
+
 def theorems(folder):
     """(file, name) of every statement that Theorem introduces, in order."""
     found = []
@@ -132,17 +144,17 @@ def against_the_readme(folder, names):
     return wrong, f"{len(names)} theorems, all in README.md"
 
 
-def check_names(folder, catalogue_path):
+def check_names(folder, catalogue_path, build):
     names = [name for _, name in theorems(folder)]
     of_catalogue = (folder / "not_here.txt").exists()
     wrong, right = against_the_catalogue(folder, catalogue_path, names) if of_catalogue else against_the_readme(folder, names)
     wrong += [f"{name} is stated twice" for name in sorted(set(names)) if names.count(name) > 1]
     listed = set(project(folder)[1])
-    for file in sorted(folder.glob("*.v")):
-        if file.name not in listed:
-            wrong.append(f"{file.name} is not in _CoqProject")
-        for word in UNPROVED.finditer(without_comments(file.read_text())):
-            wrong.append(f"{file.name} has '{word.group()}'")
+    for file in sources(folder, build):
+        if file not in listed:
+            wrong.append(f"{file} is not in _CoqProject")
+        for word in UNPROVED.finditer(without_comments((folder / file).read_text())):
+            wrong.append(f"{file} has '{word.group()}'")
     if wrong:
         raise Failure("\n".join(wrong))
     print(right)
@@ -160,7 +172,8 @@ def compile_all(folder, build, coqc):
     build.mkdir(parents=True)
     options, files = project(folder)
     for file in files:
-        shutil.copy(folder / file, build)
+        (build / file).parent.mkdir(exist_ok=True)
+        shutil.copy(folder / file, build / file)
         run([coqc, *options, file], build)
     print(f"{len(files)} files compiled")
 
@@ -172,10 +185,10 @@ def allowed_axioms(folder):
 
 def check_assumptions(folder, build, coqc):
     options, files = project(folder)
-    allowed, names, space = allowed_axioms(folder), theorems(folder), namespace(folder)
-    lines = [f"From {space} Require " + " ".join(file.removesuffix(".v") for file in files) + "."]
+    allowed, names = allowed_axioms(folder), theorems(folder)
+    lines = ["Require " + " ".join(module(folder, file) for file in files) + "."]
     for file, name in names:
-        lines.append(f'Redirect "{name}" Print Assumptions {space}.{file.removesuffix(".v")}.{name}.')
+        lines.append(f'Redirect "{name}" Print Assumptions {module(folder, file)}.{name}.')
     for old in build.glob("*.out"):
         old.unlink()
     (build / "assumptions.v").write_text("\n".join(lines) + "\n")
@@ -219,9 +232,9 @@ def check_stamp(folder):
 def check_again(folder, build, coqchk):
     _, files = project(folder)
     space, allowed = namespace(folder), allowed_axioms(folder)
-    modules = [f"{space}." + file.removesuffix(".v") for file in files]
+    modules = [module(folder, file) for file in files]
     # What rests on axioms of a library is checked by itself: the library of real numbers takes an hour.
-    modules = [word for module in modules for word in (["-norec", module] if allowed else [module])]
+    modules = [word for one in modules for word in (["-norec", one] if allowed else [one])]
     printed = run([coqchk, "-silent", "-o", "-Q", ".", space, *modules], build)
     print(printed)
     summary = printed.partition("CONTEXT SUMMARY")[2]
@@ -248,7 +261,7 @@ def main():
     options = parser.parse_args()
     try:
         if options.command == "names":
-            check_names(options.folder, options.catalogue)
+            check_names(options.folder.resolve(), options.catalogue, options.build)
         elif options.command == "compile":
             compile_all(options.folder, options.build, options.coqc)
         elif options.command == "assumptions":

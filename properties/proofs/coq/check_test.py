@@ -192,7 +192,7 @@ NAMES_OF_ROUNDING = [
      "sizes.v has 'Admitted'"),
     ("a theorem is stated in two files", "overflow.v", "Theorem folded_residual_in_range", "Theorem folded_exponent",
      "folded_exponent is stated twice"),
-    ("a file is not compiled", "_CoqProject", "entropy.v", "", "entropy.v is not in _CoqProject"),
+    ("a file is not compiled", "_CoqProject", "sums/entropy.v", "", "sums/entropy.v is not in _CoqProject"),
 ]
 FALSE_OF_ROUNDING = [
     ("nothing underflows", "basics.v", "Definition near (u lam x y : R) := Rabs (y - x) <= u * Rabs x + lam.",
@@ -373,7 +373,13 @@ AXIOM = ("basics.v", "Section Softmax.",
 RESTS_ON_AXIOM = ("softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by move=> _; apply: basics.easy. Qed.")
 
 
-def edit(path, before, after):
+def file_in(folder, name):
+    """The one file of that name, whichever folder inside it is in."""
+    return next(path for path in folder.rglob(name))
+
+
+def edit(folder, name, before, after):
+    path = file_in(folder, name)
     text = path.read_text()
     if text.count(before) != 1:
         sys.exit(f"{path.name}: '{before}' must occur exactly once, not {text.count(before)} times")
@@ -400,7 +406,7 @@ def test_names(source, catalogue, scratch):
     for number, (what, file, before, after, said) in enumerate(names):
         folder = scratch / str(number)
         copy(source, folder, catalogue)
-        edit(folder / file, before, after)
+        edit(folder, file, before, after)
         broken = check("names", folder)
         if broken.returncode != 1 or said not in broken.stderr:
             wrong.append(f"{what}: exit status {broken.returncode}, and it does not say '{said}':\n{broken.stderr}")
@@ -409,14 +415,14 @@ def test_names(source, catalogue, scratch):
 
 # (what is done to a stamped copy, and by which function of its folder)
 AFTER_THE_STAMP = [
-    ("a proof is changed", lambda folder: edit(folder / "softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by []. Qed.")),
+    ("a proof is changed", lambda folder: edit(folder, "softmax.v", "Proof. exact: softmax_sum. Qed.", "Proof. by []. Qed.")),
     ("an axiom is allowed", lambda folder: (folder / "allowed_axioms.txt").write_text("easy\n")),
-    ("an option of the compiler is changed", lambda folder: edit(folder / "_CoqProject", "-Q .", "-R .")),
+    ("an option of the compiler is changed", lambda folder: edit(folder, "_CoqProject", "-Q .", "-R .")),
     ("a file is added", lambda folder: ((folder / "more.v").write_text("Theorem more : True. Proof. by []. Qed.\n"),
-                                        edit(folder / "_CoqProject", "weights.v", "weights.v\nmore.v"))),
+                                        edit(folder, "_CoqProject", "weights.v", "weights.v\nmore.v"))),
     ("a line of the stamp is gone", lambda folder: (folder / "compiled.txt").write_text(
         "".join((folder / "compiled.txt").read_text().splitlines(keepends=True)[:-1]))),
-    ("no version", lambda folder: edit(folder / "compiled.txt", "# Coq ", "# ")),
+    ("no version", lambda folder: edit(folder, "compiled.txt", "# Coq ", "# ")),
 ]
 
 
@@ -440,7 +446,7 @@ def recompile(coqc, build, folder, first):
     words = (folder / "_CoqProject").read_text().split()
     files = [word for word in words if word.endswith(".v")]
     options = [word for word in words if not word.endswith(".v") and word != "-arg"]
-    for file in files[files.index(first):]:
+    for file in files[files.index(file_in(folder, first).relative_to(folder).as_posix()):]:
         try:
             done = subprocess.run([coqc, *options, file], cwd=build, capture_output=True, text=True, check=False,
                                   timeout=300)
@@ -459,7 +465,7 @@ def test_coq(source, catalogue, scratch, compiled, coqc, chosen):
         tried += 1
         build = scratch / f"false{number}"
         shutil.copytree(compiled, build)
-        edit(build / file, before, after)
+        edit(build, file, before, after)
         refused, said = recompile(coqc, build, source, file)
         if refused is None or "Error:" not in said:
             wrong.append(f"{what}: Coq does not refuse it\n{said}")
@@ -470,8 +476,8 @@ def test_coq(source, catalogue, scratch, compiled, coqc, chosen):
         tried += 1
         folder = scratch / "axiom"
         copy(HERE, folder, catalogue)
-        edit(folder / AXIOM[0], *AXIOM[1:])
-        edit(folder / RESTS_ON_AXIOM[0], *RESTS_ON_AXIOM[1:])
+        edit(folder, *AXIOM)
+        edit(folder, *RESTS_ON_AXIOM)
         for command, status in (("names", 0), ("compile", 0), ("assumptions", 1)):
             done = check(command, folder, "--build", scratch / "axiom_build", "--coqc", coqc)
             if done.returncode != status:

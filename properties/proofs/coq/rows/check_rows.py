@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Asks Coq whether bounds that were allowed are as large as the tolerance that is proved: draws rows (write_rows.cc),
-and evaluates the tolerance of each by the check of rounding/checked_rows.v, or of its kin, that is written with it, in
-doubles first, whose axioms floats.v lists, and where those are not precise enough in integers of as many bits as --bits
-says. Each answer is a lemma that Coq's kernel checks; a row that none of them decides fails.
+and evaluates the tolerance of each by the check of rounding/checked that is written with it, in doubles first, whose
+axioms floats.v lists, and where those are not precise enough in integers of as many bits as --bits says. Each answer is
+a lemma that Coq's kernel checks; a row that none of them decides fails.
 
     check_rows.py --compiled BUILD/CoqRounding --write BUILD/write_rows --rows 200 builtin:flash/f32 ...
 """

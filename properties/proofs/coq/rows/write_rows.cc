@@ -1,5 +1,5 @@
 // Writes rows of problems, what was allowed of one element of each, what the kernel claims, and which check is to judge
-// them, as Coq reads them (rounding/checked_rows.v, checked_divided.v, or checked_split.v where parts are merged):
+// them, as Coq reads them (rounding/checked; checked_split.v where parts are merged):
 // write_rows KERNEL DTYPE ROWS SEED [SHARE], of what was allowed the share, or all. A kernel may declare more than it
 // does: flash+base2, say, is one that claims what flash does, in exponents of base 2. The claims are written from what
 // the manifest declares, not from what core/bound makes of it: whether that is right is what the rows are for.
