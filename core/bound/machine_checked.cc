@@ -43,9 +43,10 @@ std::vector<std::string_view> proved_in_another_form(const Arithmetic& a) {
   const auto add = [&](bool does, std::string_view what) {
     if (does) out.push_back(what);
   };
-  // implemented_merged.v asks that a row be ordinary, which its lemma ordinary_32 shows of these.
-  const bool ordinary = a.division_roundings == 1 && a.exp_ulp >= 0.5 && a.exp_ulp <= 1 && a.score_sums == DType::f32 &&
-                        format_of(a.weights).unit <= format_of(DType::f32).unit;
+  // implemented_merged.v asks that a row be ordinary, which its lemma formats_are_ordinary shows of these.
+  const bool ordinary = a.division_roundings == 1 && a.exp_ulp >= 0.5 && a.exp_ulp <= 1 && a.lazy_nats == 0 &&
+                        format_of(a.score_sums).unit <= format_of(DType::f32).unit &&
+                        format_of(a.weights).unit <= format_of(DType::bf16).unit;
   add(a.split_merge && !ordinary, "parts merged through log-sum-exps");
   add(a.prescaled_q || a.stored_raw || a.stored_scaled || a.stored_biased, "queries or scores that are stored");
   return out;

@@ -58,10 +58,14 @@ TEST(MachineChecked, NamesWhatTheProofDoesNotSpeakOf) {
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.summation_depth = 4; }), 0);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.rounding = Rounding::toward_zero; }), 0);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.prescaled_q = DType::f32; }), 1);
-  // Rows of ordinary length are there in binary32 alone.
+  // Which rows are ordinary is shown of f32 and f64, and of weights no coarser than bf16.
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true; }), 0);
-  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 1);
-  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.score_sums = b.accumulate = DType::f64; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.weights = DType::bf16; }), 0);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.weights = DType::f16; }), 0);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.weights = DType::f8_e4m3; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.score_sums = b.accumulate = DType::f64; }), 0);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.score_sums = b.accumulate = DType::f16; }), 1);
+  EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.max = MaxPolicy::lazy, b.lazy_nats = 4; }), 1);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.division_roundings = 2; }), 1);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.split_merge = true, b.exp_ulp = 2; }), 1);
   EXPECT_EQ(otherwise([](Arithmetic& b) { b.max = MaxPolicy::lazy, b.weights = DType::bf16, b.block = 8; }), 0);

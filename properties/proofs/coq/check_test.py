@@ -361,6 +361,8 @@ FALSE_OF_ROUNDING = [
      "Definition lse_on_Q := u_lse * (1 + u_lse) * (1 + 2 * thE).", "Definition lse_on_Q := 0."),
     ("a merge takes one exponential", "implemented_merged.v", "+ eps_log * log_count + 2 * eps A.",
      "+ eps_log * log_count + eps A."),
+    ("a row of many weights in binary16 loses little by underflow", "implemented_merged.v",
+     "f_lampd : INR n * lampd A <= / 2 ^ 11", "f_lampd : INR n * lampd A <= / 2 ^ 4"),
     ("where nothing is subtracted the largest weight is 1", "implemented_shift.v",
      "then Rmax 0 (- bottom) else 0.", "then 0 else 0."),
     ("weights that are divided first lose no more than others", "implemented_divided.v",

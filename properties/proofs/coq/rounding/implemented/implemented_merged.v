@@ -759,7 +759,7 @@ Definition scores_within_both (sh : K -> R) :=
   scores_within K s J a sh /\ forall j, In j J -> Rabs (sh j - s j) <= ap j.
 
 (** Rows that are no longer than their formats are made for, and scores whose size is known: in binary32 those of 2^19
-    keys in blocks of 16 ([ordinary_32]). *)
+    keys in blocks of 16 ([formats_are_ordinary]). *)
 Record ordinary_row : Prop := {
   o_unit : thE <= / 1000;
   o_exp : thE <= eps A <= eps_log;
@@ -939,118 +939,138 @@ Proof.
 Qed.
 End Kernels.
 
-(** Rows of up to 2^19 keys in up to 2^15 blocks are ordinary in binary32, with an exponential to one unit in the last
-    place and a logarithm to two. *)
-Section Binary32.
+(** Which rows are ordinary: those of up to 2^19 keys in up to 2^15 blocks, in formats no coarser than binary32, with an
+    exponential to two units and a logarithm to eight. Weights may be stored in a narrower format, bfloat16 or wider,
+    where what so many of them lose by underflow is little. *)
+Section OrdinaryRows.
 Import implemented_rows.
-Local Notation A := (kernels.A (-149) 24 eps32 lame32).
 Variable K : Type.
 Variables s a ap : K -> R.
 Variable J : list K.
 Variable blocks : nat.
-Hypothesis NJ : J <> [].
-Hypothesis Length : (length J <= 2 ^ 19)%nat.
-Hypothesis Blocks : (blocks <= 2 ^ 15)%nat.
+Variable A : arith.
+Variable eps_log : R.
 Local Notation e := (natural_whole a ap).
-Hypothesis Scores : Mabs K s e J <= 2 ^ 22.
-Hypothesis Top : forall i, In i J -> M K s e J = s i + a i -> a i <= / 16 + Mabs K s e J / 4.
 Local Notation n := (length J).
 Local Notation r := (rescalings blocks).
-Local Notation more := (merging K s A a ap J (/ 2 ^ 22)).
+Local Notation more := (merging K s A a ap J eps_log).
+Record ordinary_formats : Prop := {
+  f_u : u A <= / 2 ^ 24; f_lam : lam A <= lame A; f_lame : lame A <= / 2 ^ 100;
+  f_thE : thE A <= / 2 ^ 24; f_xr : xr A <= thE A / 100; f_T : T A = 0;
+  f_eps : thE A <= eps A <= eps_log; f_eps_most : eps A <= / 2 ^ 23; f_log : eps_log <= 8 * thE A;
+  f_up : up A <= / 2 ^ 8; f_lamp : lamp A <= 1; f_upd : upd A <= / 2 ^ 8; f_lampd : INR n * lampd A <= / 2 ^ 11 }.
+Hypothesis OK : sane A.
+Hypothesis Covered : in_any_order A.
+Hypothesis Underflow : xl A = xr A.
+Hypothesis Formats : ordinary_formats.
+Hypothesis NJ : J <> [].
+Hypothesis Length : (n <= 2 ^ 19)%nat.
+Hypothesis Blocks : (blocks <= 2 ^ 15)%nat.
+Hypothesis Scores : thE A * Mabs K s e J <= / 4.
+Hypothesis Top : forall i, In i J -> M K s e J = s i + a i -> a i <= / 16 + Mabs K s e J / 4.
 
-Lemma sizes_32 : 1 <= INR n <= 2 ^ 19 /\ 0 <= INR r <= 32770 /\ INR (n + 2 * r) * / 2 ^ 24 <= 352 / 10000 /\
-  INR (n - 1 + r) * / 2 ^ 24 <= 352 / 10000 /\ 0 < lame32 /\ lame32 <= / 2 ^ 100 /\ u A = / 2 ^ 24 /\
-  lam A = lame32 * / 2.
+Lemma exp_small x : 0 <= x <= / 2 -> 1 <= exp x <= 1 + 2 * x.
+Proof. intros H. split; [apply exp_ge1; lra|apply exp_below_two; auto]. Qed.
+Lemma sizes_of_row : 1 <= INR n <= 2 ^ 19 /\ 0 <= INR r <= 32770 /\ INR (n + 2 * r) * / 2 ^ 24 <= 352 / 10000 /\
+  INR (n - 1 + r) * / 2 ^ 24 <= 352 / 10000.
 Proof.
-  destruct powers as [Pu _]. destruct least_number as (L0 & L1 & Pe).
   assert (H1 := le_INR _ _ Length). rewrite pow_INR in H1. replace (INR 2) with 2 in H1 by (simpl; lra).
   assert (H2 : INR r <= 32770).
   { unfold rescalings. rewrite !plus_INR. assert (Q := le_INR _ _ Blocks). rewrite pow_INR in Q. simpl (INR 1).
     replace (INR 2) with 2 in Q by (simpl; lra). lra. }
-  assert (I := pos_INR r). assert (L2 : lame32 <= / 2 ^ 100).
-  { unfold lame32. apply Rinv_le_contravar; [apply Rfunctions.pow_lt; lra|apply Rle_pow; [lra|lia]]. }
-  assert (N1 : 1 <= INR n) by (apply (le_INR 1); clear - NJ; destruct J; [congruence|simpl; lia]).
+  assert (I := pos_INR r). assert (N1 : 1 <= INR n) by (apply (le_INR 1); clear - NJ; destruct J; [congruence|simpl; lia]).
   assert (H3 : INR (n - 1 + r) <= INR (n + 2 * r)) by (apply le_INR; lia).
   assert (H4 : INR (n + 2 * r) <= 2 ^ 19 + 65540) by (rewrite plus_INR, mult_INR; simpl (INR 2); lra).
   assert (H5 : INR (n + 2 * r) * / 2 ^ 24 <= 352 / 10000) by lra.
   repeat split; auto; lra.
 Qed.
-Lemma eps1_32 : 0 <= eps1 A <= 1001 / 1000 * / 2 ^ 23.
+Lemma eps1_small : 0 <= eps1 A <= 1001 / 1000 * / 2 ^ 23.
 Proof.
-  destruct (small_rest 0 ltac:(lia)) as [P _]. unfold eps1. simpl eps. unfold eps32.
-  split; [apply Rmult_le_pos; [lra|left; apply Rinv_0_lt_compat; lra]|].
-  apply Rmult_le_reg_r with (1 - / 2 ^ 23); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
+  destruct Formats. assert (E0 := eps1_pos A OK). split; auto. unfold eps1 in *.
+  apply Rmult_le_reg_r with (1 - eps A); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra.
 Qed.
-Lemma X_32 k : (k <= r)%nat -> 0 <= X A k <= 32771 * (1001 / 1000 * / 2 ^ 23).
+Lemma X_small k : (k <= r)%nat -> 0 <= X A k <= 4 / 1000.
 Proof.
-  intros Hk. destruct sizes_32 as (_ & (_ & H2) & _). destruct eps1_32 as [E0 E1]. apply le_INR in Hk.
-  assert (I := pos_INR k). unfold X. simpl xl. simpl xr.
-  assert (0 <= (1 + INR k) * eps1 A) by (apply Rmult_le_pos; lra).
-  assert ((1 + INR k) * eps1 A <= 32771 * (1001 / 1000 * / 2 ^ 23)) by (apply Rmult_le_compat; lra). lra.
+  intros Hk. destruct Formats. destruct sizes_of_row as (_ & (_ & H2) & _). destruct eps1_small as [E0 E1].
+  apply le_INR in Hk. assert (I := pos_INR k). assert (X0 := s_xr A OK). split; [apply X_pos; auto|]. unfold X.
+  rewrite Underflow.
+  assert ((1 + INR k) * eps1 A <= 32771 * (1001 / 1000 * / 2 ^ 23)) by (apply Rmult_le_compat; lra).
+  assert (INR k * xr A <= 32770 * (/ 2 ^ 24 / 100)) by (apply Rmult_le_compat; lra). lra.
 Qed.
-Lemma power_32 k : INR k * / 2 ^ 24 <= 352 / 10000 -> 1 <= (1 + u A) ^ k <= exp (352 / 10000).
+Lemma gain_small k : (k <= r)%nat -> 1 <= gain A k <= exp (4 / 1000).
 Proof.
-  destruct sizes_32 as (_ & _ & _ & _ & _ & _ & Eu & _). intros H. rewrite Eu. split; [apply pow_ge1; lra|].
-  eapply Rle_trans; [apply power_le_exp; lra|]. apply exp_mono. auto.
+  intros Hk. destruct Formats as [_ _ _ _ _ T0 _ _ _ _ _ _ _]. destruct Covered as (_ & Of & _).
+  assert (Q := X_small k Hk). unfold gain. rewrite T0, Of, Rmult_0_r, Rplus_0_l, Rplus_0_r.
+  split; [apply exp_ge1|apply exp_mono]; lra.
 Qed.
-Lemma exp_small x : 0 <= x <= / 2 -> 1 <= exp x <= 1 + 2 * x.
-Proof. intros H. split; [apply exp_ge1; lra|apply exp_below_two; auto]. Qed.
-Lemma sane_32 : sane A.
+Lemma power_small k : INR k * / 2 ^ 24 <= 352 / 10000 -> 1 <= (1 + u A) ^ k <= exp (352 / 10000).
 Proof.
-  destruct sizes_32 as (_ & _ & _ & _ & L0 & _).
-  apply (@kernels.A_sane (-149) 24 eq_refl eps32 lame32); [unfold eps32; lra|lra].
+  intros H. destruct Formats. assert (U := s_u A OK). assert (I := pos_INR k). split; [apply pow_ge1; lra|].
+  eapply Rle_trans; [apply power_le_exp; lra|]. apply exp_mono.
+  apply Rle_trans with (INR k * / 2 ^ 24); [apply Rmult_le_compat_l|]; lra.
 Qed.
+Lemma weights_small : 1 <= w_l A <= 1 + / 2 ^ 8.
+Proof. destruct Formats. assert (U := s_upd A OK). unfold w_l. lra. Qed.
 (** What underflow takes is nothing beside a sum of weights. *)
-Lemma lost_32 : 0 <= most_lost A n r (merge_ops K 1 J) <= / 1000.
+Lemma lost_small : 0 <= most_lost A n r (merge_ops K 1 J) <= / 1000.
 Proof.
-  destruct sizes_32 as ((N0 & N1) & (R0 & R1) & _ & S2 & L0 & L1 & Eu & El). destruct eps1_32 as [E0 E1].
-  assert (P := power_32 _ S2). assert (Xs := exp_small (352 / 10000) ltac:(lra)).
-  assert (G0 : 1 <= gain A 0 <= 2).
-  { assert (Q := X_32 0 ltac:(lia)). unfold gain. simpl (T A). simpl (off A). rewrite Rmult_0_r, Rplus_0_l, Rplus_0_r.
-    destruct (exp_small (X A 0) ltac:(lra)). lra. }
-  assert (B : 0 <= by_exp A (w_l A) (lampd A) r <= 65541 * lame32).
-  { unfold by_exp, lam0, w_l. simpl upd. simpl lampd. simpl lame. rewrite Rmin_left by lra.
-    assert (0 <= lame32 * ((1 + 0) * gain A 0) <= lame32 * 2) by (split; [apply Rmult_le_pos|apply Rmult_le_compat_l];
-      lra).
-    assert (0 <= INR r * (lame32 * ((1 + 0) * gain A 0)) <= 32770 * (lame32 * 2))
+  destruct sizes_of_row as ((N0 & N1) & (R0 & R1) & _ & S2). destruct eps1_small as [E0 E1].
+  assert (P := power_small _ S2). assert (Xs := exp_small (352 / 10000) ltac:(lra)).
+  assert (X4 := exp_small (4 / 1000) ltac:(lra)). assert (W := weights_small).
+  assert (G0 := gain_small 0 ltac:(lia)). assert (L0 := s_lame A OK). assert (L00 := s_lam A OK).
+  assert (D0 := s_lampd A OK).
+  destruct Formats as [F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13].
+  assert (D1 : lampd A <= 1).
+  { assert (1 * lampd A <= INR n * lampd A) by (apply Rmult_le_compat_r; lra). lra. }
+  assert (B : 0 <= by_exp A (w_l A) (lampd A) r <= 2 ^ 18 * lame A).
+  { unfold by_exp, lam0. assert (Q0 : 0 <= w_l A * lame A <= 2 * lame A)
+      by (split; [apply Rmult_le_pos|apply Rmult_le_compat_r]; lra).
+    assert (Q1 : 0 <= Rmin (lampd A) (w_l A * lame A) <= w_l A * lame A) by (split; [apply Rmin_glb; lra|apply Rmin_r]).
+    assert (Q2 : 0 <= w_l A * gain A 0 <= 2 * 2) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+    assert (Q3 : 0 <= lame A * (w_l A * gain A 0) <= lame A * (2 * 2))
+      by (split; [apply Rmult_le_pos|apply Rmult_le_compat_l]; lra).
+    assert (0 <= INR r * (lame A * (w_l A * gain A 0)) <= 32770 * (lame A * (2 * 2)))
       by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra). lra. }
   set (be := by_exp A (w_l A) (lampd A) r) in *.
-  assert (Tw : 0 <= twice_lost A (bound.part r) (w_l A) (lampd A) r <= lame32).
-  { unfold twice_lost. fold be. simpl lampd. simpl lame. unfold bound.part. rewrite Rinv_inv, Rplus_0_l.
+  assert (Tw : 0 <= twice_lost A (bound.part r) (w_l A) (lampd A) r <= 2 ^ 36 * lame A).
+  { unfold twice_lost. fold be. unfold bound.part. rewrite Rinv_inv.
     set (c := 1 + 16 * (1 + INR r)). assert (C : 0 <= c <= 524337) by (unfold c; lra).
     assert (Q1 : 0 <= INR r * c <= 32770 * 524337) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-    assert (Q2 : 0 <= INR r * c * be <= 32770 * 524337 * (65541 * lame32))
+    assert (Q2 : 0 <= INR r * c * (lampd A + be) <= 32770 * 524337 * 2)
       by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-    replace (INR r * (lame32 * c * be)) with (INR r * c * be * lame32) by ring.
-    split; [apply Rmult_le_pos; lra|]. rewrite <- (Rmult_1_l lame32) at 2. apply Rmult_le_compat_r; lra. }
-  assert (Gr : 1 <= g A ^ r <= 2).
-  { assert (G1 := g_ge1 A sane_32). split; [apply pow_R1_Rle; auto|].
-    apply Rle_trans with (exp (eps1 A + lame32) ^ r).
-    - apply pow_incr. split; [lra|]. unfold g. simpl xr. simpl lame. rewrite Rplus_0_l, exp_plus.
-      assert (Q := exp_ge_1 lame32). assert (Q1 := exp_ge1 (eps1 A) E0).
-      assert (exp (eps1 A) * (1 + lame32) <= exp (eps1 A) * exp lame32) by (apply Rmult_le_compat_l; lra).
-      assert (lame32 <= exp (eps1 A) * lame32) by (apply le_times; lra). lra.
+    replace (INR r * (lame A * c * (lampd A + be))) with (INR r * c * (lampd A + be) * lame A) by ring.
+    split; [apply Rmult_le_pos|apply Rmult_le_compat_r]; lra. }
+  assert (Gr : 1 <= g A ^ r <= 102 / 100).
+  { assert (G1 := g_ge1 A OK). split; [apply pow_R1_Rle; auto|]. assert (X0 := s_xr A OK).
+    apply Rle_trans with (exp (xr A + eps1 A + lame A) ^ r).
+    - apply pow_incr. split; [lra|]. unfold g. rewrite (exp_plus (xr A + eps1 A)).
+      assert (Q := exp_ge_1 (lame A)). assert (Q1 := exp_ge1 (xr A + eps1 A) ltac:(lra)).
+      assert (exp (xr A + eps1 A) * (1 + lame A) <= exp (xr A + eps1 A) * exp (lame A)) by (apply Rmult_le_compat_l; lra).
+      assert (lame A <= exp (xr A + eps1 A) * lame A) by (apply le_times; lra). lra.
     - assert (Ep : forall k y, exp y ^ k = exp (INR k * y)).
       { intros k y. induction k as [|k IH]; [simpl; rewrite Rmult_0_l, exp_0; auto|].
         rewrite S_INR, Rmult_plus_distr_r, exp_plus, Rmult_1_l, <- IH. simpl. ring. }
-      rewrite Ep. assert (Q : 0 <= INR r * (eps1 A + lame32) <= 32770 * (/ 2 ^ 22 + / 2 ^ 50))
+      rewrite Ep. assert (Q : 0 <= INR r * (xr A + eps1 A + lame A) <= 32770 * (/ 2 ^ 24 / 100 + / 2 ^ 22 + / 2 ^ 50))
         by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-      destruct (exp_small (INR r * (eps1 A + lame32)) ltac:(lra)). lra. }
-  unfold most_lost. fold be. set (tw := twice_lost A (bound.part r) (w_l A) (lampd A) r) in *. simpl lampd. rewrite El.
+      destruct (exp_small (INR r * (xr A + eps1 A + lame A)) ltac:(lra)). lra. }
+  unfold most_lost. fold be. set (tw := twice_lost A (bound.part r) (w_l A) (lampd A) r) in *.
   set (pk := (1 + u A) ^ (n - 1 + r)) in *. set (gr := g A ^ r) in *.
-  assert (Op : 0 <= INR (merge_ops K 1 J) * (lame32 * / 2) <= 4 * 2 ^ 19 * (lame32 * / 2)).
+  assert (Op : 0 <= INR (merge_ops K 1 J) * lam A <= 4 * 2 ^ 19 * lame A).
   { unfold merge_ops. rewrite mult_INR. replace (INR (3 + 1)) with 4 by (simpl; lra).
-    split; [apply Rmult_le_pos|apply Rmult_le_compat_r]; lra. }
-  assert (Nb : 0 <= INR n * (0 + be + tw) <= 2 ^ 19 * (65542 * lame32))
+    split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra. }
+  assert (Nb : 0 <= INR n * (be + tw) <= 2 ^ 19 * (2 ^ 37 * lame A))
     by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-  set (y := INR n * (0 + be + tw) + INR (merge_ops K 1 J) * (lame32 * / 2)) in *.
-  assert (Y : 0 <= y <= / 10000) by (unfold y; lra).
-  assert (Pg : 0 <= pk * gr <= 2 * 2) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-  assert (0 <= pk * gr * y <= 4 * / 10000) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra). lra.
+  assert (Nd : 0 <= INR n * lampd A) by (apply Rmult_le_pos; lra).
+  set (y := INR n * (lampd A + be + tw) + INR (merge_ops K 1 J) * lam A) in *.
+  assert (Y : 0 <= y <= 5 / 10000) by (unfold y; lra).
+  assert (Pg : 0 <= pk * gr <= (1 + 704 / 10000) * (102 / 100))
+    by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+  assert (0 <= pk * gr * y <= (1 + 704 / 10000) * (102 / 100) * (5 / 10000))
+    by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra). lra.
 Qed.
-Lemma log_32 : 1 <= log_count K A J <= 16.
+Lemma log_small : 1 <= log_count K A J <= 16.
 Proof.
-  destruct sizes_32 as ((N0 & N1) & _). unfold log_count. simpl T.
+  destruct sizes_of_row as ((N0 & N1) & _). destruct Formats as [_ _ _ _ _ T0 _ _ _ _ _ _ _]. unfold log_count.
   assert (L2 : ln (INR n) <= ln (2 ^ 19)).
   { destruct N1 as [N1|N1]; [left; apply ln_increasing; lra|rewrite N1; lra]. }
   assert (L0 : 0 <= ln (INR n)).
@@ -1059,95 +1079,178 @@ Proof.
   replace (INR 19) with 19 in L2 by (simpl; lra).
   assert (Q := ordinary_sizes.ln_2_le). lra.
 Qed.
-Lemma rest_32 : 0 <= rest A more r <= / 100.
+Lemma rest_small : 0 <= rest A more r <= / 100.
 Proof.
-  assert (L := log_32). assert (Xr := X_32 r (le_n _)). destruct sizes_32 as (_ & _ & _ & _ & _ & _ & Eu & _).
-  destruct eps1_32 as [E0 E1]. assert (R0 := rest_is A r). unfold rest in *. simpl on_all in *.
-  assert (Rr : of_exp A * (1 + INR r) + xl A + INR r * xr A = X A r) by lra. rewrite Rr.
-  unfold merge_constant, lse_constant, lse_on_Q, lse_on_D. change (of_exp A) with (eps1 A).
-  change (thE A) with (u A). rewrite Eu. simpl xr. rewrite Rmax_left by lra.
-  set (lc := log_count K A J) in *. set (e := eps1 A) in *. clearbody lc e.
-  assert (/ 2 ^ 24 * (1 + / 2 ^ 24) * (1 + 2 * / 2 ^ 24) * lc <= / 2 ^ 23 * 16) by (apply Rmult_le_compat; lra).
+  assert (L := log_small). assert (Xr := X_small r (le_n _)). destruct eps1_small as [E0 E1].
+  assert (X0 := s_xr A OK). assert (Th := s_thE A OK).
+  destruct Formats as [F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13].
+  unfold rest. simpl on_all.
+  assert (Rr : of_exp A * (1 + INR r) + xl A + INR r * xr A = X A r) by (unfold X, of_exp, eps1; ring). rewrite Rr.
+  unfold merge_constant, lse_constant, lse_on_Q, lse_on_D. change (of_exp A) with (eps1 A). rewrite Rmax_left by lra.
+  set (lc := log_count K A J) in *. set (e1 := eps1 A) in *. set (th := thE A) in *. clearbody lc e1 th.
+  assert (Q0 : 0 <= th * (1 + th) * (1 + 2 * th) <= / 2 ^ 24 * 2 * 2).
+  { split; [apply Rmult_le_pos; [apply Rmult_le_pos|]|apply Rmult_le_compat; [apply Rmult_le_pos| |apply Rmult_le_compat|]];
+      lra. }
+  assert (0 <= th * (1 + th) * (1 + 2 * th) * lc <= / 2 ^ 24 * 2 * 2 * 16)
+    by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+  assert (Q1 : 0 <= eps_log * lc <= / 2 ^ 21 * 16) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+  assert (0 <= eps_log * lc * (1 + th) <= / 2 ^ 21 * 16 * 2) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+  assert (0 <= th * lc <= / 2 ^ 24 * 16) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+  assert (0 <= 2 * th * e1 <= 2 * / 2 ^ 24 * 1) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
   lra.
 Qed.
-Lemma ordinary_32 : ordinary_row K s A a ap J blocks (/ 2 ^ 22).
+Lemma formats_are_ordinary : ordinary_row K s A a ap J blocks eps_log.
 Proof.
-  destruct sizes_32 as ((N0 & N1) & (R0 & R1) & S1 & S2 & L0 & L1 & Eu & El). destruct eps1_32 as [E0 E1].
-  assert (L := log_32). assert (Xr := X_32 r (le_n _)). assert (ML := lost_32).
-  assert (P1 := power_32 _ S1). assert (P2 := power_32 _ S2). assert (Xs := exp_small (352 / 10000) ltac:(lra)).
-  assert (He : eps32 = / 2 ^ 23) by reflexivity.
-  constructor; change (thE A) with (u A); rewrite ?Eu; simpl (T A); simpl (xr A); simpl (eps A); try lra.
+  destruct sizes_of_row as ((N0 & N1) & (R0 & R1) & S1 & S2). destruct eps1_small as [E0 E1].
+  assert (L := log_small). assert (Xr := X_small r (le_n _)). assert (ML := lost_small). assert (W := weights_small).
+  assert (P1 := power_small _ S1). assert (P2 := power_small _ S2). assert (Xs := exp_small (352 / 10000) ltac:(lra)).
+  assert (Ga := gain_small r (le_n _)). assert (Re := rest_small).
+  assert (U0 := s_u A OK). assert (U1 := s_upd A OK). assert (U2 := s_up A OK). assert (Th := s_thE A OK).
+  assert (L0 := s_lame A OK). assert (L00 := s_lam A OK). assert (D0 := s_lampd A OK). assert (D1 := s_lamp A OK).
+  destruct Formats as [F1 F2 F3 F4 F5 F6 F7 F8 F9 F10 F11 F12 F13].
+  constructor; try lra.
+  - rewrite F6, Rplus_0_r. assert (thE A * log_count K A J <= / 2 ^ 24 * 16) by (apply Rmult_le_compat; lra). lra.
   - exact Top.
-  - assert (Ga : 1 <= gain A r <= exp (32771 * (1001 / 1000 * / 2 ^ 23))).
-    { unfold gain. simpl (T A). simpl (off A). rewrite Rmult_0_r, Rplus_0_l, Rplus_0_r.
-      split; [apply exp_ge1|apply exp_mono]; lra. }
-    unfold P, w_l. simpl upd. rewrite Rplus_0_r, Rmult_1_l. fold (kk K J r) in P2.
-    assert (Pk : (1 + u A) ^ kk K J r * gain A r <= exp (352 / 10000) * exp (32771 * (1001 / 1000 * / 2 ^ 23)))
-      by (apply Rmult_le_compat; lra).
-    rewrite <- exp_plus in Pk.
-    assert (E16 : exp (/ 16) = exp (352 / 10000 + 32771 * (1001 / 1000 * / 2 ^ 23)) * exp (/ 16 - (352 / 10000 + 32771
-      * (1001 / 1000 * / 2 ^ 23))))
-      by (rewrite <- exp_plus; f_equal; lra).
-    set (y := 352 / 10000 + 32771 * (1001 / 1000 * / 2 ^ 23)) in *. assert (Y : 0 <= y <= 40 / 1000) by (unfold y; lra).
+  - unfold P. set (y := 352 / 10000 + 4 / 1000 + / 2 ^ 8).
+    assert (Wx : w_l A <= exp (/ 2 ^ 8)) by (assert (Q := exp_ge_1 (/ 2 ^ 8)); lra).
+    assert (Pk : w_l A * (1 + u A) ^ kk K J r * gain A r <= exp (/ 2 ^ 8) * exp (352 / 10000) * exp (4 / 1000)).
+    { fold (kk K J r) in P2. apply Rmult_le_compat; [apply Rmult_le_pos| |apply Rmult_le_compat|]; lra. }
+    rewrite <- !exp_plus in Pk. replace (/ 2 ^ 8 + 352 / 10000 + 4 / 1000) with y in Pk by (unfold y; ring).
+    assert (E16 : exp (/ 16) = exp y * exp (/ 16 - y)) by (rewrite <- exp_plus; f_equal; ring).
+    assert (Y : 0 <= y <= 45 / 1000) by (unfold y; lra).
     assert (Q1 := exp_ge1 y ltac:(lra)). assert (Q2 := exp_ge_1 (/ 16 - y)). rewrite E16.
     assert (exp y * (1 + (/ 16 - y)) <= exp y * exp (/ 16 - y)) by (apply Rmult_le_compat_l; lra).
     assert (1 * (/ 16 - y) <= exp y * (/ 16 - y)) by (apply Rmult_le_compat_r; lra). lra.
-  - simpl upd. rewrite Rminus_0_r, Rmult_1_l. assert (B := power_below_one (/ 2 ^ 24) (kk K J r) ltac:(lra)).
-    unfold kk in *. assert (Q := exp_ge_1 (/ 16)).
-    assert (Q1 : most_lost A n r (merge_ops K 1 J) / (1 - eps32) <= 2 * / 1000).
-    { apply Rmult_le_reg_r with (1 - eps32); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
-    assert ((1 + / 16) * (1 - INR (n - 1 + r) * / 2 ^ 24) <= exp (/ 16) * (1 - / 2 ^ 24) ^ (n - 1 + r))
+  - assert (B := power_below_one (u A) (kk K J r) ltac:(lra)). unfold kk in *. assert (Q := exp_ge_1 (/ 16)).
+    assert (Q1 : most_lost A n r (merge_ops K 1 J) / (1 - eps A) <= 2 * / 1000).
+    { apply Rmult_le_reg_r with (1 - eps A); [lra|]. unfold Rdiv. rewrite Rmult_assoc, Rinv_l by lra. lra. }
+    assert (I := pos_INR (n - 1 + r)).
+    assert (B1 : 1 - 352 / 10000 <= (1 - u A) ^ (n - 1 + r)).
+    { assert (INR (n - 1 + r) * u A <= INR (n - 1 + r) * / 2 ^ 24) by (apply Rmult_le_compat_l; lra). lra. }
+    assert ((1 - / 2 ^ 8) * (1 - 352 / 10000) <= (1 - upd A) * (1 - u A) ^ (n - 1 + r)) by (apply Rmult_le_compat; lra).
+    assert ((1 + / 16) * ((1 - / 2 ^ 8) * (1 - 352 / 10000)) <= exp (/ 16) * ((1 - upd A) * (1 - u A) ^ (n - 1 + r)))
       by (apply Rmult_le_compat; lra). lra.
-  - assert (Re := rest_32).
-    assert (Ud : UD_of_sum K s A e more J r <= 37 / 1000).
-    { unfold UD_of_sum, join. simpl upd. rewrite Rmult_0_r, !Rplus_0_r. unfold sum_error, refined, weight_roundings.
-      change (sum_depth K A J) with n.
-      eapply Rle_trans; [apply Rmin_l|]. unfold pw. assert (Ex : exp (352 / 10000) <= 1037 / 1000).
-      { assert (Q := exp_ge_1 (- (352 / 10000))). rewrite exp_Ropp in Q. assert (Ep := exp_pos (352 / 10000)).
-        assert (Q1 := Rmult_le_compat_l _ _ _ (Rlt_le _ _ Ep) Q). rewrite Rinv_r in Q1 by lra. lra. }
-      lra. }
-    assert (Lw : 0 <= lam_weight K A e r <= 32772 * lame32).
-    { unfold lam_weight. simpl lame. simpl (T A). simpl c_m. replace ((1 + thE A) * 0 + 0 / 2) with 0 by lra.
+  - destruct Covered as (G & Of & La & Ad & Ne).
+    assert (Ex : exp (352 / 10000) <= 1037 / 1000).
+    { assert (Q := exp_ge_1 (- (352 / 10000))). rewrite exp_Ropp in Q. assert (Ep := exp_pos (352 / 10000)).
+      assert (Q1 := Rmult_le_compat_l _ _ _ (Rlt_le _ _ Ep) Q). rewrite Rinv_r in Q1 by lra. lra. }
+    assert (Ud : UD_of_sum K s A e more J r <= 42 / 1000).
+    { assert (Sd : sum_depth K A J = n) by (unfold sum_depth; rewrite Ad; auto).
+      assert (Se : sum_error K s A e more J r <= 37 / 1000).
+      { unfold sum_error, refined, weight_roundings. rewrite Ne, Sd. eapply Rle_trans; [apply Rmin_l|]. unfold pw. lra. }
+      unfold UD_of_sum, join. set (se := sum_error K s A e more J r) in *.
+      assert (se * upd A <= 37 / 1000 * upd A) by (apply Rmult_le_compat_r; lra).
+      assert (37 / 1000 * upd A <= 37 / 1000 * / 2 ^ 8) by (apply Rmult_le_compat_l; lra). lra. }
+    assert (Lw : 0 <= lam_weight K A e r <= 32772 * lame A).
+    { unfold lam_weight. rewrite F6. simpl c_m. replace ((1 + thE A) * 0 + 0 / 2) with 0 by lra.
       rewrite exp_0, Rmult_1_r.
       split; [apply Rmult_le_pos; lra|]. rewrite Rmult_comm. apply Rmult_le_compat_r; lra. }
-    assert (Lt : 0 <= lam_twice K A e r <= lame32).
-    { unfold lam_twice. simpl lame. simpl lamp. rewrite Rplus_0_l.
-      set (y := lam_weight K A e r + lame32). assert (Y : 0 <= y <= 32773 * lame32) by (unfold y; lra).
+    assert (Lt : 0 <= lam_twice K A e r <= 2 ^ 36 * lame A).
+    { unfold lam_twice. set (y := lamp A + lam_weight K A e r + lame A). assert (Y : 0 <= y <= 2) by (unfold y; lra).
       assert (Q1 : 0 <= INR r * (17 + 16 * INR r) <= 32770 * 524337)
         by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-      assert (Q2 : 0 <= INR r * (17 + 16 * INR r) * y <= 32770 * 524337 * (32773 * lame32))
+      assert (Q2 : 0 <= INR r * (17 + 16 * INR r) * y <= 32770 * 524337 * 2)
         by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-      replace (INR r * (17 + 16 * INR r) * lame32 * y) with (INR r * (17 + 16 * INR r) * y * lame32) by ring.
-      split; [apply Rmult_le_pos; lra|]. rewrite <- (Rmult_1_l lame32) at 2. apply Rmult_le_compat_r; lra. }
-    assert (Lm : lam_rounded A = 0) by (unfold lam_rounded; simpl lampd; rewrite Rmin_left; lra).
-    assert (Fa : 0 <= factor K s A e more J r <= 16).
+      replace (INR r * (17 + 16 * INR r) * lame A * y) with (INR r * (17 + 16 * INR r) * y * lame A) by ring.
+      split; [apply Rmult_le_pos|apply Rmult_le_compat_r]; lra. }
+    assert (Lm : 0 <= lam_rounded A <= lampd A + lame A).
+    { unfold lam_rounded. assert (0 <= Rmin (lampd A) (lam A)) by (apply Rmin_glb; lra).
+      assert (Q := Rmin_r (lampd A) (lam A)). lra. }
+    assert (Fa : 0 <= factor K s A e more J r <= 3).
     { unfold factor, factor_grown. simpl below. rewrite exp_0, Rmult_1_r, (proj2 (no_residual K s A a ap J)).
-      simpl (T A). simpl up. simpl lame. rewrite Rmult_0_r, Rplus_0_l, !Rplus_0_r, Rmult_1_r. unfold pw.
+      rewrite F6. unfold pw.
       assert (D : (1 + u A) ^ underflow_depth K A J r <= exp (352 / 10000)).
-      { apply power_32. unfold underflow_depth. change (sum_depth K A J) with n.
+      { apply power_small. unfold underflow_depth, sum_depth. rewrite Ad.
         assert (INR (Nat.min (n + 1) n + r) <= INR (n + 2 * r)) by (apply le_INR; lia). lra. }
-      assert (D0 := pow_ge1 (u A) (underflow_depth K A J r) ltac:(rewrite Eu; lra)).
-      assert (Q0 := pow_ge1 lame32 r ltac:(lra)). assert (Q1 := power_le_exp lame32 r ltac:(lra)).
-      assert (Q2 : 0 <= INR r * lame32 <= / 2).
-      { split; [apply Rmult_le_pos; lra|]. assert (INR r * lame32 <= 32770 * lame32) by (apply Rmult_le_compat_r; lra).
-          lra. }
-      assert (Q3 := exp_small _ Q2). assert (Q4 := exp_small (2 * rest A more r) ltac:(lra)).
-      set (e := exp (2 * rest A more r)) in *. set (p := (1 + u A) ^ underflow_depth K A J r) in *.
-      set (q := (1 + lame32) ^ r) in *. clearbody e p q.
-      replace (2 * (e * (1 + (p - 1)) * (1 + (q - 1)))) with (2 * (e * (p * q))) by ring.
-      assert (0 <= p * q <= 2 * 2) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-      assert (0 <= e * (p * q) <= 2 * (2 * 2)) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra). lra. }
-    assert (Ld : LD K s A e more J r <= / 100).
-    { unfold LD, rescaling_operations. simpl merge_operations. rewrite Lm, El. fold (INR n).
-      set (w := lam_weight K A e r + lam_twice K A e r) in *.
-      assert (W : 0 <= w <= 32773 * lame32) by (unfold w; lra).
-      assert (Q1 : 0 <= INR n * w <= 2 ^ 19 * (32773 * lame32))
+      assert (D2 := pow_ge1 (u A) (underflow_depth K A J r) U0).
+      assert (Q0 := pow_ge1 (lame A) r L0). assert (Q1 := power_le_exp (lame A) r ltac:(lra)).
+      assert (Q2 : 0 <= INR r * lame A <= / 1000).
+      { split; [apply Rmult_le_pos; lra|]. assert (INR r * lame A <= 32770 * lame A) by (apply Rmult_le_compat_r; lra).
+        lra. }
+      assert (Q3 := exp_small (INR r * lame A) ltac:(lra)). assert (Q4 := exp_small (2 * rest A more r) ltac:(lra)).
+      replace (2 * (thE A * 0 + rest A more r) + 0) with (2 * rest A more r) by ring.
+      set (x := exp (2 * rest A more r)) in *. set (p := (1 + u A) ^ underflow_depth K A J r) in *.
+      set (q := (1 + lame A) ^ r) in *. clearbody x p q.
+      replace (2 * (x * (1 + (p - 1)) * (1 + up A) * (1 + (q - 1)))) with (2 * (x * p * ((1 + up A) * q))) by ring.
+      assert (0 <= x * p <= 104 / 100 * (1037 / 1000)) by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+      assert (0 <= (1 + up A) * q <= (1 + / 2 ^ 8) * (1002 / 1000))
         by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
-      set (y := INR n * w + (INR n + (2 * INR r + 3 * INR n)) * (lame32 * / 2) + INR n * 0).
-      assert (Y : 0 <= y <= / 10000).
-      { unfold y. assert (0 <= (INR n + (2 * INR r + 3 * INR n)) * (lame32 * / 2) <= 2 ^ 22 * (lame32 * / 2))
-          by (split; [apply Rmult_le_pos|apply Rmult_le_compat_r]; lra). lra. }
-      assert (factor K s A e more J r * y <= 16 * / 10000) by (apply Rmult_le_compat; lra). lra. }
+      assert (0 <= x * p * ((1 + up A) * q) <= 104 / 100 * (1037 / 1000) * ((1 + / 2 ^ 8) * (1002 / 1000)))
+        by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra). lra. }
+    assert (Ld : LD K s A e more J r <= / 200).
+    { unfold LD, rescaling_operations. simpl merge_operations. fold (INR n).
+      set (w := lam_weight K A e r + lam_twice K A e r) in *.
+      assert (Wn : 0 <= INR n * w <= 2 ^ 19 * (2 ^ 37 * lame A))
+        by (unfold w in *; split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+      assert (Q1 : 0 <= (INR n + (2 * INR r + 3 * INR n)) * lam A <= 2 ^ 22 * lame A)
+        by (split; [apply Rmult_le_pos|apply Rmult_le_compat]; lra).
+      assert (Q2 : 0 <= INR n * lam_rounded A <= INR n * lampd A + 2 ^ 19 * lame A).
+      { split; [apply Rmult_le_pos; lra|]. apply Rle_trans with (INR n * (lampd A + lame A)); [apply Rmult_le_compat_l; lra|].
+        rewrite Rmult_plus_distr_l. apply Rplus_le_compat_l, Rmult_le_compat_r; lra. }
+      set (y := INR n * w + (INR n + (2 * INR r + 3 * INR n)) * lam A + INR n * lam_rounded A).
+      assert (Y : 0 <= y <= 5 / 10000) by (unfold y; lra).
+      assert (factor K s A e more J r * y <= 3 * (5 / 10000)) by (apply Rmult_le_compat; lra). lra. }
     lra.
 Qed.
-End Binary32.
+End OrdinaryRows.
+
+(** What is claimed where weights are rounded, by x and with a loss of l, before they meet values and their sum. *)
+Definition storing (A : arith) (x l : R) : arith := {| u := u A; lam := lam A; thE := thE A; xl := xl A; xr := xr A;
+  T := T A; gap := gap A; off := off A; last := last A; eps := eps A; lame := lame A; up := x; lamp := l; upd := x;
+  lampd := l; nearest := nearest A; additions := additions A |}.
+
+(** What is claimed is written out; a number that is a power of two stays one. *)
+Ltac fields := cbv [kernels.A u lam thE xl xr T gap off last eps lame up lamp upd lampd].
+(** In binary32 and binary64 such rows are ordinary, with an exponential to one unit in the last place and a logarithm to
+    two, and weights that are stored in bfloat16, or of up to 2^14 keys in binary16; and in binary32 rows of any scores
+    below 2^22. *)
+Section Binary.
+Import implemented_rows Flocq.Core.Core.
+Variable K : Type.
+Variables s a ap : K -> R.
+Variable J : list K.
+Variable blocks : nat.
+Hypothesis NJ : J <> [].
+Hypothesis Length : (length J <= 2 ^ 19)%nat.
+Hypothesis Blocks : (blocks <= 2 ^ 15)%nat.
+Local Notation e := (natural_whole a ap).
+Hypothesis Top : forall i, In i J -> M K s e J = s i + a i -> a i <= / 16 + Mabs K s e J / 4.
+Variables x l : R.
+Hypothesis Stored : 0 <= x <= / 2 ^ 8 /\ 0 <= l <= 1 /\ INR (length J) * l <= / 2 ^ 11.
+
+Lemma stored_weights_are_ordinary A eps_log : sane A -> in_any_order A -> xl A = 0 -> xr A = 0 -> T A = 0 ->
+  u A = thE A -> u A <= / 2 ^ 24 -> eps A = 2 * u A -> eps_log = 4 * u A -> lam A <= lame A -> lame A <= / 2 ^ 100 ->
+  u A * Mabs K s e J <= / 4 -> ordinary_row K s (storing A x l) a ap J blocks eps_log.
+Proof.
+  intros OK Cov Xl Xr T0 Th U Ep El La Lm Sc. destruct OK. destruct Stored as (Sx & Sl & Sn).
+  apply formats_are_ordinary; try assumption.
+  - constructor; simpl; lra.
+  - simpl. lra.
+  - constructor; simpl; lra.
+  - simpl. rewrite <- Th. auto.
+Qed.
+
+Lemma ordinary_32 : Mabs K s e J <= 2 ^ 22 ->
+  ordinary_row K s (storing (kernels.A (-149) 24 eps32 lame32) x l) a ap J blocks (/ 2 ^ 22).
+Proof.
+  intros Sc. destruct powers as [Pu Pe]. destruct least_number as (L0 & L1 & L2).
+  assert (Lm : lame32 <= / 2 ^ 100).
+  { unfold lame32. apply Rinv_le_contravar; [apply Rfunctions.pow_lt; lra|apply Rle_pow; [lra|lia]]. }
+  assert (OK := @kernels.A_sane (-149) 24 eq_refl eps32 lame32 ltac:(unfold eps32; lra) ltac:(lra)).
+  apply (stored_weights_are_ordinary _ _ OK); [repeat split| | | | | | | | | |]; fields; try rewrite Pu; unfold eps32; lra.
+Qed.
+
+Lemma ordinary_64 : Mabs K s e J <= 2 ^ 51 ->
+  ordinary_row K s (storing (kernels.A (-1074) 53 (/ 2 ^ 52) (kernels.eta (-1074) * 2)) x l) a ap J blocks (/ 2 ^ 51).
+Proof.
+  intros Sc.
+  assert (Pu : kernels.uf 53 = / 2 ^ 53) by (unfold kernels.uf; simpl Raux.bpow; field_simplify; lra).
+  assert (Pe : 0 < kernels.eta (-1074) <= / 2 ^ 110).
+  { unfold kernels.eta. assert (Q := Raux.bpow_le Zaux.radix2 (-1074) (-110) ltac:(lia)).
+    assert (Q0 := Raux.bpow_gt_0 Zaux.radix2 (-1074)). set (least := Raux.bpow Zaux.radix2 (-1074)) in *.
+    clearbody least. simpl Raux.bpow in Q. lra. }
+  set (least := kernels.eta (-1074)) in *.
+  assert (OK := @kernels.A_sane (-1074) 53 eq_refl (/ 2 ^ 52) (least * 2) ltac:(lra) ltac:(lra)).
+  apply (stored_weights_are_ordinary _ _ OK); [repeat split| | | | | | | | | |]; fields; fold least; try rewrite Pu; lra.
+Qed.
+End Binary.
