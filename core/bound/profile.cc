@@ -1,6 +1,10 @@
 // Arithmetic to profile: which roundings, how many, how large.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "core/bound/error_bound.h"
 #include "core/bound/underflow.h"
@@ -342,8 +346,16 @@ void set_ends(const Declared& d, Profile& p) {
 
 }  // namespace
 
+// Rows ask for the same few powers again and again.
 double pw(double u, double count) {
-  return std::expm1(count * std::log1p(u)) * (1.0 + 0x1p-50);
+  struct Known {
+    double u = std::numeric_limits<double>::quiet_NaN(), count = 0, power = 0;
+  };
+  thread_local std::array<Known, 64> known;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(u) ^ (std::bit_cast<std::uint64_t>(count) >> 3U);
+  Known& one = known[(bits * 0x9e3779b97f4a7c15U) >> 58U];
+  if (one.u != u || one.count != count) one = {u, count, std::expm1(count * std::log1p(u)) * (1.0 + 0x1p-50)};
+  return one.power;
 }
 
 Profile profile_of(const Arithmetic& a, const ProfileInputs& inputs) {

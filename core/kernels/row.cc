@@ -57,14 +57,18 @@ void load_head(const attest_problem& p, attest_tensor attest_problem::* tensor, 
   const attest_tensor& t = p.*tensor;
   const RowFactors factors = row_factors(p, tensor);
   to.resize(static_cast<std::size_t>(t.shape[2] * t.shape[3]));
-  auto next = to.begin();
-  for (std::int64_t i = 0; i < t.shape[2]; ++i) {
-    for (std::int64_t c = 0; c < t.shape[3]; ++c, ++next) {
-      *next = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), offset_in(t, b, h, i, c)));
+  const auto dtype = static_cast<DType>(t.dtype);
+  Real* row = to.data();
+  for (std::int64_t i = 0; i < t.shape[2]; ++i, row += t.shape[3]) {
+    if (t.stride[3] == 1) {
+      load_range(t.data, dtype, offset_in(t, b, h, i, 0), t.shape[3], row);
+    } else {
+      for (std::int64_t c = 0; c < t.shape[3]; ++c)
+        row[c] = static_cast<Real>(load_element(t.data, dtype, offset_in(t, b, h, i, c)));
     }
     if (!factors.present()) continue;
     const Real factor = static_cast<const float*>(factors.factors.data)[factors.at(b, h, i)];
-    for (auto each = next - t.shape[3]; each < next; ++each) *each *= factor;
+    for (std::int64_t c = 0; c < t.shape[3]; ++c) row[c] *= factor;
   }
 }
 
@@ -133,9 +137,13 @@ void load_kept(const attest_problem& p, std::int64_t b, std::int64_t h, const Ra
 template <class Real>
 void store_row(attest_result& result, std::int64_t b, std::int64_t h, std::int64_t i, const std::vector<Real>& out,
                Real lse) {
-  for (std::int64_t c = 0; c < result.out.shape[3]; ++c) {
-    store_element(result.out.data, static_cast<DType>(result.out.dtype), offset_in(result.out, b, h, i, c),
-                  static_cast<double>(out[static_cast<std::size_t>(c)]));
+  const auto dtype = static_cast<DType>(result.out.dtype);
+  if (result.out.stride[3] == 1) {
+    store_range(result.out.data, dtype, offset_in(result.out, b, h, i, 0), result.out.shape[3], out.data());
+  } else {
+    for (std::int64_t c = 0; c < result.out.shape[3]; ++c)
+      store_element(result.out.data, dtype, offset_in(result.out, b, h, i, c),
+                    static_cast<double>(out[static_cast<std::size_t>(c)]));
   }
   if (result.lse.data != nullptr)
     store_element(result.lse.data, DType::f64, offset_in(result.lse, b, h, i), static_cast<double>(lse));

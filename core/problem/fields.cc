@@ -52,9 +52,9 @@ void set_arguments(Problem& c, const ArgumentValues& values) {
   std::apply([&](const auto&... field) { (set(field), ...); }, scalar_fields);
 }
 
-namespace {
+namespace {}  // namespace
 
-const std::vector<Variant>& known_variants() {
+const std::vector<Variant>& variants() {
   static const std::vector<Variant> known = [] {
     std::vector<Variant> all;
     const auto add = [&](const auto& field) {
@@ -65,12 +65,6 @@ const std::vector<Variant>& known_variants() {
     return all;
   }();
   return known;
-}
-
-}  // namespace
-
-std::vector<Variant> variants() {
-  return known_variants();
 }
 
 std::uint32_t variant_bits(const Problem& c) {
@@ -85,8 +79,8 @@ std::uint32_t variant_bits(const Problem& c) {
 }
 
 bool has_variant(const Problem& c, std::string_view name) {
-  const auto known = std::ranges::find(known_variants(), name, &Variant::name);
-  return known != known_variants().end() && (variant_bits(c) & known->bit) != 0;
+  const auto known = std::ranges::find(variants(), name, &Variant::name);
+  return known != variants().end() && (variant_bits(c) & known->bit) != 0;
 }
 
 namespace {

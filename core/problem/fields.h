@@ -401,7 +401,7 @@ using ArgumentValues = std::array<double, scalar_count>;
 [[nodiscard]] ArgumentValues argument_values(const Problem& c);
 void set_arguments(Problem& c, const ArgumentValues& values);
 /// Each once, in the order of the rows: those of numbers and words, then those of tensors.
-[[nodiscard]] std::vector<Variant> variants();
+[[nodiscard]] const std::vector<Variant>& variants();
 /// Those that a problem has.
 [[nodiscard]] std::vector<Variant> variants_of(const Problem& c);
 [[nodiscard]] bool has_variant(const Problem& c, std::string_view name);

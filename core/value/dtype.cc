@@ -271,4 +271,60 @@ void store_element(void* data, DType dtype, std::int64_t index, double value) no
   }
 }
 
+// What is stored in 16 bits is decoded without a branch, so that compilers make vectors of it.
+template <class Real>
+void load_range(const void* data, DType dtype, std::int64_t first, std::int64_t count, Real* to) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(read<double>(data, first + i));
+      return;
+    case DType::f32:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(read<float>(data, first + i));
+      return;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<std::uint32_t>(read<std::uint16_t>(data, first + i));
+        to[i] = static_cast<Real>(std::bit_cast<float>(bits << 16));
+      }
+      return;
+    case DType::f16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<std::uint32_t>(read<std::uint16_t>(data, first + i));
+        // Shifted into an f32 the exponent is 112 too small, subnormals included; Inf and NaN take the largest one.
+        const std::uint32_t size = bits & 0x7fffu;
+        const float value = std::bit_cast<float>(size << 13) * 0x1p112f;
+        const std::uint32_t special = size >= 0x7c00u ? 0x7f800000u : 0u;
+        const std::uint32_t sign = (bits & 0x8000u) << 16;
+        to[i] = static_cast<Real>(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | special | sign));
+      }
+      return;
+    default:
+      for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Real>(load_element(data, dtype, first + i));
+  }
+}
+template void load_range(const void*, DType, std::int64_t, std::int64_t, float*) noexcept;
+template void load_range(const void*, DType, std::int64_t, std::int64_t, double*) noexcept;
+
+template <class Real>
+void store_range(void* data, DType dtype, std::int64_t first, std::int64_t count, const Real* values) noexcept {
+  switch (dtype) {
+    case DType::f64:
+      for (std::int64_t i = 0; i < count; ++i) write(data, first + i, static_cast<double>(values[i]));
+      return;
+    case DType::f32:
+      for (std::int64_t i = 0; i < count; ++i) write(data, first + i, static_cast<float>(values[i]));
+      return;
+    case DType::f16:
+      for (std::int64_t i = 0; i < count; ++i) write(data, first + i, f16_bits(static_cast<double>(values[i])));
+      return;
+    case DType::bf16:
+      for (std::int64_t i = 0; i < count; ++i) write(data, first + i, bf16_bits(static_cast<double>(values[i])));
+      return;
+    default:
+      for (std::int64_t i = 0; i < count; ++i) store_element(data, dtype, first + i, static_cast<double>(values[i]));
+  }
+}
+template void store_range(void*, DType, std::int64_t, std::int64_t, const float*) noexcept;
+template void store_range(void*, DType, std::int64_t, std::int64_t, const double*) noexcept;
+
 }  // namespace attest

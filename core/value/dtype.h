@@ -81,8 +81,14 @@ struct Format {
 
 /// Reads element `index` of an array of `dtype`; exact. boolean gives 0 or 1.
 [[nodiscard]] double load_element(const void* data, DType dtype, std::int64_t index) noexcept;
+/// The same of elements [first, first + count), as Real: float, which a wider element is rounded to, or double.
+template <class Real>
+void load_range(const void* data, DType dtype, std::int64_t first, std::int64_t count, Real* to) noexcept;
 /// Writes `value` rounded once. boolean stores value != 0, i32 and i8 the nearest whole number
 /// that they hold.
 void store_element(void* data, DType dtype, std::int64_t index, double value) noexcept;
+/// The same of elements [first, first + count), from float or double.
+template <class Real>
+void store_range(void* data, DType dtype, std::int64_t first, std::int64_t count, const Real* values) noexcept;
 
 }  // namespace attest

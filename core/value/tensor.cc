@@ -45,7 +45,7 @@ Tensor::Tensor(DType dtype, const Shape& shape)
 
 Tensor::Tensor(DType dtype, const Shape& shape, std::span<const double> values) : Tensor(dtype, shape) {
   assert(values.size() == static_cast<std::size_t>(elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) set(static_cast<std::int64_t>(i), values[i]);
+  store_range(bytes_.data(), dtype, 0, elements(), values.data());
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const& {
@@ -114,10 +114,14 @@ void decode(const attest_tensor& view, std::vector<double>& values) {
   const FourAxes axes(view);
   values.resize(static_cast<std::size_t>(axes.shape[0] * axes.shape[1] * axes.shape[2] * axes.shape[3]));
   const auto dtype = static_cast<DType>(view.dtype);
-  std::size_t next = 0;
+  double* next = values.data();
   for_each_row(axes, [&](std::int64_t offset) {
-    for (std::int64_t l = 0; l < axes.shape[3]; ++l) {
-      values[next++] = load_element(view.data, dtype, offset + l * axes.stride[3]);
+    if (axes.stride[3] == 1) {
+      load_range(view.data, dtype, offset, axes.shape[3], next);
+      next += axes.shape[3];
+    } else {
+      for (std::int64_t l = 0; l < axes.shape[3]; ++l)
+        *next++ = load_element(view.data, dtype, offset + l * axes.stride[3]);
     }
   });
 }

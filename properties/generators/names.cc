@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include "core/problem/fields.h"
 #include "properties/generators/recipe.h"
@@ -10,6 +11,21 @@ namespace {
 
 bool is_of_tensors(const Variant& variant) {
   return std::ranges::any_of(tensor_fields, [&](const TensorField& field) { return field.variant == variant; });
+}
+
+/// A variant of tensors, and the group of its kind: "sink:".
+struct Group {
+  Variant variant;
+  std::string name;
+};
+const std::vector<Group>& groups_of_variants() {
+  static const std::vector<Group> all = [] {
+    std::vector<Group> groups;
+    for (const Variant& variant : variants())
+      if (is_of_tensors(variant)) groups.push_back({variant, std::string(variant.name) + ":"});
+    return groups;
+  }();
+  return all;
 }
 
 }  // namespace
@@ -62,7 +78,7 @@ void add_kind(Case& c, std::string_view group, std::string_view name) {
 
 void drop_kinds(Case& c, std::string_view group) {
   auto& kinds = c.provenance.kinds;
-  if (!kinds) return;
+  if (!kinds || kinds->find(group) == kinds->npos) return;
   std::string kept;
   for (std::size_t at = 0; at < kinds->size();) {
     const std::size_t end = std::min(kinds->find(' ', at), kinds->size());
@@ -75,11 +91,10 @@ void drop_kinds(Case& c, std::string_view group) {
 
 void restate_variants(Case& c) {
   if (!c.provenance.kinds) return;
-  for (const Variant& variant : variants()) {
-    if (!is_of_tensors(variant)) continue;
-    const std::string group = std::string(variant.name) + ":";
+  const std::uint32_t bits = variant_bits(c);
+  for (const auto& [variant, group] : groups_of_variants()) {
     drop_kinds(c, group);
-    if (has_variant(c, variant.name)) add_kind(c, group, "given");
+    if ((bits & variant.bit) != 0) add_kind(c, group, "given");
   }
 }
 

@@ -9,6 +9,8 @@
 #include <optional>
 #include <ranges>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -161,9 +163,14 @@ bool requires_it(const Manifest& m, Feature feature) {
 
 /// The property that a case was drawn for; null where there is none.
 const Property* drawn_for(const Case& c) {
-  const auto& all = catalogue();
-  const auto found = std::ranges::find(all, c.provenance.property.value_or(""), &Property::name);
-  return found == all.end() ? nullptr : *found;
+  static const std::unordered_map<std::string_view, const Property*> by_name = [] {
+    std::unordered_map<std::string_view, const Property*> all;
+    for (const Property* const property : catalogue()) all.emplace(property->name, property);
+    return all;
+  }();
+  if (!c.provenance.property) return nullptr;
+  const auto found = by_name.find(*c.provenance.property);
+  return found == by_name.end() ? nullptr : found->second;
 }
 
 }  // namespace
@@ -278,7 +285,7 @@ Case with_lengths_of_keys(Case c, const Manifest& m) {
   constexpr std::array caches{Feature::paged, Feature::append, Feature::cache_index};
   const Property* const property = drawn_for(c);
   const auto offered = [&](Feature feature) { return m.variants.contains(name_of(feature)); };
-  const bool another = std::ranges::any_of(variants(), [&](const Variant& one) { return has_variant(c, one.name); });
+  const bool another = variant_bits(c) != 0;
   if (std::ranges::none_of(caches, offered) || property == nullptr || property->under != "any" || !another) return c;
   if (c[Slot::kv_lengths].present() || has_variant(c, packed_variant.name) || is_in_cache(c)) return c;
   const std::int64_t keys = keys_of(c);

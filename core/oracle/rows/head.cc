@@ -21,40 +21,7 @@
 namespace attest::detail {
 
 void decode_range(const Tensor& tensor, std::int64_t first, std::int64_t count, double* to) {
-  const std::byte* data = tensor.bytes().data();
-  switch (tensor.dtype()) {
-    case DType::f64:
-      if (count > 0) std::memcpy(to, data + first * 8, static_cast<std::size_t>(count) * 8);
-      return;
-    case DType::f32:
-      for (std::int64_t i = 0; i < count; ++i) {
-        float value;
-        std::memcpy(&value, data + (first + i) * 4, 4);
-        to[i] = static_cast<double>(value);
-      }
-      return;
-    case DType::bf16:
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::uint16_t bits;
-        std::memcpy(&bits, data + (first + i) * 2, 2);
-        to[i] = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-      }
-      return;
-    case DType::f16:
-      for (std::int64_t i = 0; i < count; ++i) {
-        std::uint16_t bits;
-        std::memcpy(&bits, data + (first + i) * 2, 2);
-        // Shifted into an f32 the exponent is 112 too small, subnormals included; Inf and NaN take the largest one.
-        const std::uint32_t size = static_cast<std::uint32_t>(bits) & 0x7fffu;
-        const float value = std::bit_cast<float>(size << 13) * 0x1p112f;
-        const std::uint32_t special = size >= 0x7c00u ? 0x7f800000u : 0u;
-        const std::uint32_t sign = (static_cast<std::uint32_t>(bits) & 0x8000u) << 16;
-        to[i] = static_cast<double>(std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | special | sign));
-      }
-      return;
-    default:
-      for (std::int64_t i = 0; i < count; ++i) to[i] = load_element(data, tensor.dtype(), first + i);
-  }
+  load_range(tensor.bytes().data(), tensor.dtype(), first, count, to);
 }
 
 namespace {
