@@ -189,7 +189,7 @@ std::optional<Reply> Worker::restart() {
 Reply Worker::timed(const Case& c, const Wanted& wanted) {
   const std::chrono::milliseconds limit = pace_->limit_of(c);
   const Clock::time_point start = Clock::now();
-  // A conditional expression would copy the case, which may be large.
+  // One call with a conditional argument would copy the case, which may be large.
   Reply reply = is_in_cache(c) ? carrier_->call(laid_out_in_cache(c), wanted, start + limit)
                                : carrier_->call(c, wanted, start + limit);
   const Clock::duration took = Clock::now() - carrier_->begun(start);

@@ -52,8 +52,6 @@ void set_arguments(Problem& c, const ArgumentValues& values) {
   std::apply([&](const auto&... field) { (set(field), ...); }, scalar_fields);
 }
 
-namespace {}  // namespace
-
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> known = [] {
     std::vector<Variant> all;

@@ -330,5 +330,61 @@ TEST(Elements, AreLoadedAndStoredByIndex) {
   EXPECT_EQ(flag, 1) << "NaN is not 0";
 }
 
+// From any element on, and no further than is asked for; of formats of 16 bits every pattern.
+TEST(Elements, AreLoadedInRangesAsOneByOne) {
+  std::mt19937_64 random(7);
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2,
+                            DType::boolean, DType::i32, DType::i8}) {
+    constexpr std::int64_t elements = 1 << 16;
+    std::vector<std::uint8_t> bytes(elements * size_of(dtype));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = size_of(dtype) == 2 ? static_cast<std::uint8_t>(i % 2 == 0 ? i / 2 : i / 512)
+                                     : static_cast<std::uint8_t>(random());
+    for (const std::int64_t first : {0, 1, 77}) {
+      const std::int64_t count = elements - 2 * first;
+      std::vector<double> wide(static_cast<std::size_t>(count) + 1, 42);
+      std::vector<float> single(static_cast<std::size_t>(count) + 1, 42);
+      load_range(bytes.data(), dtype, first, count, wide.data());
+      load_range(bytes.data(), dtype, first, count, single.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double element = load_element(bytes.data(), dtype, first + i);
+        const auto at = static_cast<std::size_t>(i);
+        EXPECT_TRUE(same(wide[at], element)) << name_of(dtype) << " at " << first + i;
+        EXPECT_TRUE(same(static_cast<double>(single[at]), static_cast<double>(static_cast<float>(element))))
+            << name_of(dtype) << " at " << first + i;
+      }
+      EXPECT_EQ(wide.back(), 42);
+      EXPECT_EQ(single.back(), 42);
+    }
+  }
+}
+
+TEST(Elements, AreStoredInRangesAsOneByOne) {
+  std::mt19937_64 random(8);
+  std::vector<double> values{0.0, -0.0, inf, -inf, nan, -nan, 0x1p-149, 0x1p-1074, 65504, 65520, 448, 1e300, -1.5};
+  for (int i = 0; i < 2000; ++i)
+    values.push_back(std::ldexp(static_cast<double>(random()) - 0x1p63, static_cast<int>(random() % 400) - 260));
+  const auto count = static_cast<std::int64_t>(values.size());
+  const std::vector<float> singles = [&] {
+    std::vector<float> all;
+    for (const double value : values) all.push_back(static_cast<float>(value));
+    return all;
+  }();
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::f8_e4m3, DType::f8_e5m2,
+                            DType::boolean, DType::i32, DType::i8}) {
+    for (const std::int64_t first : {0, 3}) {
+      const auto check = [&](const auto& from) {
+        std::vector<std::uint8_t> one_by_one(static_cast<std::size_t>(count + first + 1) * size_of(dtype), 0xa5);
+        std::vector<std::uint8_t> at_once = one_by_one;
+        for (std::int64_t i = 0; i < count; ++i)
+          store_element(one_by_one.data(), dtype, first + i, static_cast<double>(from[static_cast<std::size_t>(i)]));
+        store_range(at_once.data(), dtype, first, count, from.data());
+        EXPECT_EQ(at_once, one_by_one) << name_of(dtype) << " from " << first;
+      };
+      check(values), check(singles);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace attest
