@@ -367,6 +367,7 @@ TEST(Elements, AreStoredInRangesAsOneByOne) {
   const auto count = static_cast<std::int64_t>(values.size());
   const std::vector<float> singles = [&] {
     std::vector<float> all;
+    all.reserve(values.size());
     for (const double value : values) all.push_back(static_cast<float>(value));
     return all;
   }();
