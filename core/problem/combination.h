@@ -42,6 +42,9 @@ struct Combination {
   [[nodiscard]] auto operator<=>(const Combination&) const = default;
 };
 
+/// Whether any problem has both of these variants, as validate.cc lets it. Of two that are not the same.
+[[nodiscard]] bool go_together(std::string_view one, std::string_view other);
+
 /// Of a valid problem; nothing of one without a variant.
 [[nodiscard]] std::optional<Combination> combination_of(const Problem& c);
 

@@ -338,6 +338,7 @@ class Answer {
     if (squeeze_ > 2) return;
     const std::string words = combinations_text(combinations_in(summary_));
     if (!words.empty()) add("", words, 2);
+    if (const std::string pairs = pairs_text(pairs_in(summary_)); !pairs.empty()) add("", pairs, 2);
   }
 
   void tolerances() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <span>
 
@@ -82,20 +83,23 @@ bool offers_placing(const Manifest& m, const Combination& one) {
 
 constexpr std::array masks{Masking::none, Masking::boolean, Masking::additive};
 
-/// The variants of a problem that has as few as it can beside this one: pages and new keys go with lengths.
-std::string alone(std::string_view variant) {
-  return variant == paged_variant.name || variant == append_variant.name
-             ? fmt::format("{}+{}", lengths_variant.name, variant)
-             : std::string(variant);
+/// The variants of a problem that has as few as it can beside these: pages and new keys go with lengths.
+std::string together(std::set<std::string_view> variants) {
+  if (variants.contains(paged_variant.name) || variants.contains(append_variant.name))
+    variants.insert(lengths_variant.name);
+  std::vector<std::string_view> in_order;
+  for (const Variant& variant : attest::variants())
+    if (variants.contains(variant.name)) in_order.push_back(variant.name);
+  return fmt::format("{}", fmt::join(in_order, "+"));
 }
 
-/// Visits every combination of one variant.
+/// Visits every combination of these variants.
 template <class Visit>
-void for_each_of(std::string_view variant, Visit visit) {
+void for_each_of(const std::string& variants, Visit visit) {
   for (std::size_t placing = 0; placing < Words<Placing>::names.size(); ++placing)
     for (const bool grouped : {false, true})
       for (const Masking masking : masks)
-        visit(Combination{alone(variant), static_cast<Placing>(placing), grouped, masking});
+        visit(Combination{variants, static_cast<Placing>(placing), grouped, masking});
 }
 
 /// What a combination has, with some of it left open.
@@ -161,10 +165,37 @@ CombinationCounts combinations_in(const DrawnCounts& drawn, const Manifest& m) {
     });
   };
   for (const auto& [name, terms] : m.variants)
-    for_each_of(name, [&, variant = std::string_view(name)](const Combination& one) {
+    for_each_of(together({name}), [&, variant = std::string_view(name)](const Combination& one) {
       if (offers(m, one) && !was_judged(variant, one)) counts.try_emplace(one, 0);
     });
   return counts;
+}
+
+VariantPairs pairs_offered(const Manifest& m) {
+  VariantPairs pairs;
+  for (auto one = m.variants.begin(); one != m.variants.end(); ++one)
+    for (auto other = std::next(one); other != m.variants.end(); ++other) {
+      if (!go_together(one->first, other->first)) continue;
+      bool offered = false;
+      for_each_of(together({one->first, other->first}),
+                  [&](const Combination& both) { offered = offered || offers(m, both); });
+      if (offered) pairs.emplace(one->first, other->first);
+    }
+  return pairs;
+}
+
+Pairs pairs_in(const Summary& summary) {
+  Pairs pairs;
+  for (const KernelSummary& kernel : summary.kernels)
+    if (kernel.judged() > 0) pairs.offered.insert(kernel.pairs.begin(), kernel.pairs.end());
+  if (pairs.offered.empty()) return pairs;
+  const CombinationCounts counts = combinations_in(summary);
+  for (const auto& pair : pairs.offered)
+    if (std::ranges::none_of(counts, [&](const auto& one) {
+          return one.second > 0 && one.first.has_variant(pair.first) && one.first.has_variant(pair.second);
+        }))
+      pairs.never.insert(pair);
+  return pairs;
 }
 
 CombinationCounts combinations_in(const Summary& summary) {
@@ -208,6 +239,18 @@ std::string combinations_text(const CombinationCounts& counts) {
                               words.size() > shown ? fmt::format(" and {} more", words.size() - shown) : ""));
   }
   return fmt::format("{}", fmt::join(all, "; "));
+}
+
+std::string pairs_text(const Pairs& pairs) {
+  constexpr std::size_t shown = 3;
+  if (pairs.never.empty()) return "";
+  std::vector<std::string> words;
+  for (const auto& [one, other] : pairs.never)
+    if (words.size() < shown) words.push_back(fmt::format("{} with {}", one, other));
+  const std::size_t more = pairs.never.size() - words.size();
+  return fmt::format("{} of {} pairs of variants judged together; never {}{}",
+                     pairs.offered.size() - pairs.never.size(), pairs.offered.size(), fmt::join(words, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 std::string_view placing_words(Placing placing) {

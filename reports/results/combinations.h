@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/journal/journal.h"
@@ -25,6 +27,18 @@ using CombinationCounts = std::map<Combination, std::int64_t>;
 /// lists no variant, and of a journal of before they were counted.
 [[nodiscard]] CombinationCounts combinations_in(const DrawnCounts& drawn, const Manifest& manifest);
 
+/// Pairs of variants, each with its names in order.
+using VariantPairs = std::set<std::pair<std::string, std::string>>;
+
+/// Two variants that the manifest lists and lets one problem have (go_together).
+[[nodiscard]] VariantPairs pairs_offered(const Manifest& manifest);
+
+/// Of the pairs that a kernel's manifest offers those that no kernel was judged on: `never`, of `offered`.
+struct Pairs {
+  VariantPairs offered, never;
+};
+[[nodiscard]] Pairs pairs_in(const Summary& summary);
+
 /// Of all kernels and dtypes together.
 [[nodiscard]] CombinationCounts combinations_in(const Summary& summary);
 
@@ -32,9 +46,11 @@ using CombinationCounts = std::map<Combination, std::int64_t>;
 /// variant have no case, by variant.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> never_combined(const CombinationCounts& counts);
 
-/// "21 of 24 combinations of window judged; never: with an additive mask, …" for a terminal; empty where all were, and
+/// "21 of 24 combinations of window judged; never with an additive mask, …" for a terminal; empty where all were, and
 /// where there are none.
 [[nodiscard]] std::string combinations_text(const CombinationCounts& counts);
+/// "60 of 69 pairs of variants judged; never sink with window, …", empty likewise.
+[[nodiscard]] std::string pairs_text(const Pairs& pairs);
 
 /// "causal bottom-right", "not causal, from the top left".
 [[nodiscard]] std::string_view placing_words(Placing placing);

@@ -337,8 +337,10 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
       kernel.properties.push_back(std::move(property));
     }
     if (summary.drawn_whole) require_enough_shapes_and_forms(kernel, manifest);
-    if (manifest && (!journal.run || journal.run->case_files.empty()))
+    if (manifest && (!journal.run || journal.run->case_files.empty())) {
       kernel.combinations = combinations_in(drawn_in(kernel), *manifest);
+      if (!kernel.combinations.empty()) kernel.pairs = pairs_offered(*manifest);
+    }
     if (kernel.verdict == Outcome::violated) {
       kernel.explanations = explanations_in(journal, id, dtype);
       if (std::ranges::find(summary.causes, id, &Cause::kernel) == summary.causes.end())
@@ -506,7 +508,13 @@ std::string to_json(const Summary& summary, std::span<const CauseWords> told, st
   const Concerned concerned = concerned_in(summary);
   json.key("coverage").begin_object().member("properties", concerned.properties).member("judged", concerned.judged);
   json.member("offered_cases", summary.offered()).member("judged_cases", summary.judged());
-  json.member("never_judged", never_judged(summary)).member("quick_look", quick_look(summary)).end_object();
+  json.member("never_judged", never_judged(summary)).member("quick_look", quick_look(summary));
+  if (const Pairs pairs = pairs_in(summary); !pairs.never.empty()) {
+    json.key("never_together").begin_array();
+    for (const auto& [one, other] : pairs.never) json.begin_array().value(one).value(other).end_array();
+    json.end_array();
+  }
+  json.end_object();
   if (summary.alarm > 0) {
     const Alarm all = summary.alarms();
     json.key("alarm").begin_object().member("p", summary.alarm).member("elements", all.elements);

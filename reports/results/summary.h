@@ -51,6 +51,7 @@ struct KernelSummary {
   /// where there are none.
   std::string left_out{};
   CombinationCounts combinations{};  ///< of a kernel that lists a variant
+  VariantPairs pairs{};              ///< those that it offers, of a kernel whose combinations were counted
 
   [[nodiscard]] std::int64_t cases() const;
   /// Cases that its manifest offers.

@@ -94,6 +94,9 @@ Blocks uncovered_page(const Reported& run) {
   for (const auto& [variants, words] : never_combined(combinations_in(summary)))
     for (const std::string& one : words) apart.insert(fmt::format("{} {}", variants, one));
   add("never judged together", apart, "combinations of variants");
+  std::set<std::string> pairs;
+  for (const auto& [one, other] : pairs_in(summary).never) pairs.insert(fmt::format("{} with {}", one, other));
+  add("no case had both", pairs, "pairs of variants");
   if (!summary.scarce.empty()) {
     facts.facts.push_back({"too few cases",
                            {{fmt::format("{} properties × kernels × dtypes were judged on too few cases of the kind "
@@ -123,6 +126,7 @@ Brief uncovered_brief(const Reported& run) {
     listing.items.push_back({"Judged on no kernel: ", first_of(none, shown)});
   if (const std::string apart = combinations_text(combinations_in(summary)); !apart.empty())
     listing.items.push_back({theirs(apart)});
+  if (const std::string apart = pairs_text(pairs_in(summary)); !apart.empty()) listing.items.push_back({theirs(apart)});
   for (const KernelSummary& kernel : summary.kernels) {
     std::map<std::string, std::vector<std::string>> by_reason;
     if (!kernel.left_out.empty()) listing.items.push_back({name_in(kernel), ": ", theirs(kernel.left_out)});

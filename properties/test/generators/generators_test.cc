@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "core/problem/combination.h"
 #include "properties/catalogue/property.h"
 #include "properties/generators/draw.h"
 #include "properties/generators/recipes.h"
@@ -104,6 +105,26 @@ TEST(Draw, GivesValidCasesOfVariantsBesideEachOther) {
       ASSERT_NO_THROW(validate(project(generate(property, DType::f32, 1, k), kernel->manifest())))
           << name << " k = " << k;
   }
+}
+
+// What go_together says is what validate.cc lets and what is drawn: a pair that is told as never judged can be judged.
+TEST(Draw, PutsVariantsBesideEachOtherThatGoTogether) {
+  const auto kernel = registered("builtin:flash");
+  const Property& oracle = property_named("attention.oracle");
+  std::set<std::pair<std::string_view, std::string_view>> drawn, together;
+  for (std::int64_t k = 0; k < 20'000; ++k) {
+    const std::vector<Variant> all = variants_of(project(generate(oracle, DType::f32, 1, k), kernel->manifest()));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (std::size_t j = i + 1; j < all.size(); ++j) drawn.emplace(all[i].name, all[j].name);
+  }
+  const std::vector<Variant>& all = variants();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t j = i + 1; j < all.size(); ++j) {
+      if (!go_together(all[i].name, all[j].name)) continue;
+      EXPECT_TRUE(go_together(all[j].name, all[i].name));
+      together.emplace(all[i].name, all[j].name);
+    }
+  EXPECT_EQ(drawn, together);
 }
 
 TEST(Draw, DependsOnPropertyDtypeSeedAndKAlone) {

@@ -101,6 +101,55 @@ TEST(Combinations, ThatWereJudgedBesideAnotherVariantWereJudged) {
               ElementsAre(Pair("lengths+paged", ElementsAre("at all"))));
 }
 
+Manifest offering(const std::string& variants, const std::string& more = "") {
+  return parse_manifest(R"({"name": "k", "dtypes": ["f32"], "masks": [], "variants": {)" + variants + "}" + more + "}",
+                        "mine");
+}
+
+TEST(Combinations, PairsAreThoseThatAProblemAndTheManifestLetTogether) {
+  const std::string sequences = R"("lengths": {}, "packed": {}, "paged": {}, "append": {})";
+  EXPECT_THAT(pairs_offered(offering(sequences)),
+              ElementsAre(Pair("append", "lengths"), Pair("append", "paged"), Pair("lengths", "paged")));
+  EXPECT_THAT(pairs_offered(offering(R"("sink": {}, "softcap": {})")), ElementsAre(Pair("sink", "softcap")));
+  EXPECT_THAT(pairs_offered(offering(R"("sink": {"excludes": ["softcap"]}, "softcap": {})")), IsEmpty());
+  EXPECT_THAT(pairs_offered(offering(R"("sink": {}, "softcap": {})", R"(, "excludes": [["sink", "softcap"]])")),
+              IsEmpty());
+  EXPECT_THAT(pairs_offered(offering(R"("sink": {"requires": ["window"]}, "softcap": {}, "window": {}, "lengths": {})",
+                                     R"(, "causal": ["top-left"])")),
+              testing::Not(testing::Contains(Pair("sink", "softcap"))))
+      << "with the two alone no problem is offered";
+}
+
+TEST(Combinations, PairsOfWhichNoCaseHadBothAreTold) {
+  const Manifest m = offering(R"("sink": {}, "softcap": {}, "lengths": {})");
+  const auto summary_of = [&](const std::string& variants) {
+    return summarise(journal_of(m, {{kind_of({variants, Placing::none, false, Masking::none}), 7}}), "");
+  };
+  EXPECT_EQ(pairs_text(pairs_in(summary_of("lengths+sink+softcap"))), "");
+  EXPECT_EQ(pairs_text(pairs_in(summary_of("sink+softcap"))),
+            "1 of 3 pairs of variants judged together; never lengths with sink, lengths with softcap");
+  const Summary summary = summary_of("lengths+sink");
+  EXPECT_EQ(pairs_text(pairs_in(summary)),
+            "1 of 3 pairs of variants judged together; never lengths with softcap, sink with softcap");
+  const auto expected = parsed_json(R"([["lengths", "softcap"], ["sink", "softcap"]])");
+  EXPECT_EQ(parsed_json(to_json(summary))["coverage"]["never_together"], expected);
+  EXPECT_THAT(to_json(summary_of("lengths+sink+softcap")), NeverSays("never_together"));
+  const Journal journal = journal_of(m, {{kind_of({"lengths+sink", Placing::none, false, Masking::none}), 7}});
+  EXPECT_THAT(html_page(summary, journal, "", conclude(summary)), Says("no case had both", "lengths with softcap"));
+  EXPECT_THAT(to_markdown(summary, journal, "", conclude(summary)), Says("1 of 3 pairs of variants judged together"));
+}
+
+TEST(Combinations, APairThatAnotherKernelWasJudgedOnIsNotTold) {
+  const Manifest m = offering(R"("sink": {}, "softcap": {})");
+  Journal journal = journal_of(m, {{kind_of({"sink", Placing::none, false, Masking::none}), 7}});
+  EXPECT_EQ(pairs_in(summarise(journal, "")).never.size(), 1U);
+  journal.kernels.push_back({"other", to_json(m), ""});
+  Tally tally = fake::tally_of(1000);
+  tally.drawn = {{kind_of({"sink+softcap", Placing::none, false, Masking::none}), 1}};
+  fake::add_batch(journal, {"attention.oracle", "other", "f32"}, tally);
+  EXPECT_THAT(pairs_in(summarise(journal, "")).never, IsEmpty());
+}
+
 TEST(Combinations, AreCountedOfJudgedCasesWithAVariant) {
   Walked walked;
   for (const Slot slot : {Slot::q, Slot::k, Slot::v}) walked.problem[slot] = Tensor(DType::f32, {1, 1, 2, 2});
