@@ -44,18 +44,16 @@ bool Combination::has_variant(std::string_view name) const {
 
 bool go_together(std::string_view one, std::string_view other) {
   using Pair = std::pair<std::string_view, std::string_view>;
-  // Packed sequences have their own lengths and lie in no cache, of which there is one, and in which nothing is dropped.
-  static constexpr std::array apart{Pair{packed_variant.name, lengths_variant.name},
-                                    Pair{packed_variant.name, left_pad_variant.name},
-                                    Pair{packed_variant.name, paged_variant.name},
-                                    Pair{packed_variant.name, append_variant.name},
-                                    Pair{packed_variant.name, cache_index_variant.name},
-                                    Pair{paged_variant.name, cache_index_variant.name},
-                                    Pair{dropout_variant.name, paged_variant.name},
-                                    Pair{dropout_variant.name, append_variant.name},
-                                    Pair{dropout_variant.name, cache_index_variant.name}};
-  return std::ranges::none_of(
-      apart, [&](const Pair& pair) { return pair == Pair{one, other} || pair == Pair{other, one}; });
+  // Packed sequences have their own lengths and lie in no cache, of which there is one, and in which nothing is
+  // dropped.
+  static constexpr std::array apart{
+      Pair{packed_variant.name, lengths_variant.name},     Pair{packed_variant.name, left_pad_variant.name},
+      Pair{packed_variant.name, paged_variant.name},       Pair{packed_variant.name, append_variant.name},
+      Pair{packed_variant.name, cache_index_variant.name}, Pair{paged_variant.name, cache_index_variant.name},
+      Pair{dropout_variant.name, paged_variant.name},      Pair{dropout_variant.name, append_variant.name},
+      Pair{dropout_variant.name, cache_index_variant.name}};
+  return std::ranges::none_of(apart,
+                              [&](const Pair& pair) { return pair == Pair{one, other} || pair == Pair{other, one}; });
 }
 
 std::optional<Combination> combination_of(const Problem& c) {

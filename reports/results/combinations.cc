@@ -98,8 +98,7 @@ template <class Visit>
 void for_each_of(const std::string& variants, Visit visit) {
   for (std::size_t placing = 0; placing < Words<Placing>::names.size(); ++placing)
     for (const bool grouped : {false, true})
-      for (const Masking masking : masks)
-        visit(Combination{variants, static_cast<Placing>(placing), grouped, masking});
+      for (const Masking masking : masks) visit(Combination{variants, static_cast<Placing>(placing), grouped, masking});
 }
 
 /// What a combination has, with some of it left open.
