@@ -155,7 +155,8 @@ std::optional<Case> formal_case(const Property& property, const ProofShape& shap
     Case c = at_shape(drawn, shape);
     c.provenance.strides.reset();
     if (const Extents e = extents_of(c); e.queries != shape.queries || e.keys != shape.keys) continue;
-    c = in_cache_form(in_sequence_form(std::move(c), formal_kernel()->manifest()), formal_kernel()->manifest());
+    fit_sequences(c, formal_kernel()->manifest());
+    fit_caches(c, formal_kernel()->manifest());
     if (!property.misses(c).empty()) continue;
     GenericNumbers numbers(case_seed(1, property.name, DType::f64, k * tries + attempt));
     const Case before = c;

@@ -139,8 +139,8 @@ void store_in(Case& c, Slot tensor, DType dtype) {
 
 }  // namespace
 
-Case in_kv_dtypes(Case c, const Manifest& m) {
-  if (c.operation != Operation::attention || !m.kv_dtypes.contains(c.dtype())) return c;
+void fit_kv_dtypes(Case& c, const Manifest& m) {
+  if (c.operation != Operation::attention || !m.kv_dtypes.contains(c.dtype())) return;
   std::vector<KvDtypes> offered = m.kv_dtypes_for(c.dtype());
   // Whole numbers are keys and values beside factors alone.
   const auto holds = [&](Slot tensor, DType dtype) { return dtype != DType::i8 || c[descale_of(tensor)].present(); };
@@ -149,9 +149,13 @@ Case in_kv_dtypes(Case c, const Manifest& m) {
   const KvDtypes chosen = offered[static_cast<std::size_t>(argument(c, "kv-dtypes", std::ssize(offered)))];
   if (c.k().dtype() != chosen.k) store_in(c, Slot::k, chosen.k);
   if (c.v().dtype() != chosen.v) store_in(c, Slot::v, chosen.v);
-  if (!c.provenance.kinds) return c;
+  if (!c.provenance.kinds) return;
   drop_kinds(c, "kv-dtypes:");
   add_kind(c, "kv-dtypes:", kind_of(chosen));
+}
+
+Case in_kv_dtypes(Case c, const Manifest& m) {
+  fit_kv_dtypes(c, m);
   return c;
 }
 
@@ -175,11 +179,11 @@ const Property* drawn_for(const Case& c) {
 
 }  // namespace
 
-Case in_sequence_form(Case c, const Manifest& m) {
-  if (!has_variant(c, lengths_variant.name)) return c;
+void fit_sequences(Case& c, const Manifest& m) {
+  if (!has_variant(c, lengths_variant.name)) return;
   const bool offers_packed = m.variants.contains(packed_variant.name),
              offers_lengths = m.variants.contains(lengths_variant.name);
-  if (!offers_packed) return c;
+  if (!offers_packed) return;
   bool pack = !offers_lengths || argument(c, "packed", 2) == 1;
   const Property* const property = drawn_for(c);
   // What is packed is in no cache.
@@ -190,11 +194,10 @@ Case in_sequence_form(Case c, const Manifest& m) {
   const bool spoken_of =
       property == nullptr || property->under == "any" || speaks_of(property->under) || speaks_of(property->variant);
   if (cached || !spoken_of) pack = false;
-  if (!pack) return c;
+  if (!pack) return;
   const std::int64_t slack = argument(c, "slack", 3);
-  Case one = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
-  restate_variants(one);
-  return one;
+  c = packed(c, slack == 1 ? 1 : 0, slack == 2 ? 3 : slack);
+  restate_variants(c);
 }
 
 namespace {
@@ -219,60 +222,61 @@ Case in_offered_pages(const Case& c, const VariantTerms& terms) {
 
 namespace {
 
-Case in_pages_or_rows(Case c, const Manifest& m) {
-  if (c.operation != Operation::attention || has_variant(c, packed_variant.name)) return c;
+/// In another form, unless the kernel takes the case as it is and not so: what it takes beside a cache is its
+/// manifest's to say.
+void take(Case& c, Case&& formed, const Manifest& m) {
+  if (!why_unsupported(m, c).empty() || why_unsupported(m, formed).empty()) c = std::move(formed);
+}
+
+void fit_pages_or_rows(Case& c, const Manifest& m) {
+  if (has_variant(c, packed_variant.name)) return;
   const auto pages = m.variants.find(paged_variant.name);
   const bool has_pages = pages != m.variants.end(), has_rows = m.variants.contains(cache_index_variant.name);
   const Property* const property = drawn_for(c);
   const bool any = property != nullptr && property->under == "any";
   const bool of_pages = property != nullptr && property->variant == paged_variant.name;
-  // What the kernel takes beside a cache is its manifest's to say.
-  const auto taken = [&](const Case& formed) {
-    const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, formed).empty();
-    return worse ? c : formed;
-  };
   if (has_pages && c[Slot::page_table].present()) {
     const bool fits =
         pages->second.page_sizes.empty() || std::ranges::binary_search(pages->second.page_sizes, page_size_of(c));
     if (!pages->second.two_tables) c[Slot::page_table_v] = Tensor();
-    return fits ? c : in_offered_pages(c, pages->second);
+    if (!fits) c = in_offered_pages(c, pages->second);
+    return;
   }
-  if (c[Slot::cache_index].present()) return c;
+  if (c[Slot::cache_index].present()) return;
   // Of what has lengths of keys one in three lies in pages, and one in three in rows that an index names.
   const std::int64_t turn = any && c[Slot::kv_lengths].present() ? argument(c, "cache", 3) : 2;
   const bool in_any_pages = of_pages || turn == 0 || (any && requires_it(m, Feature::paged));
-  if (has_pages && in_any_pages) return taken(in_offered_pages(c, pages->second));
-  if (!has_rows || !(turn == 1 || (any && requires_it(m, Feature::cache_index)))) return c;
+  if (has_pages && in_any_pages) return take(c, in_offered_pages(c, pages->second), m);
+  if (!has_rows || !(turn == 1 || (any && requires_it(m, Feature::cache_index)))) return;
   Case indexed = in_cache_rows(c, argument(c, "unused-rows", 3), seed_argument(c, "cache-index"));
   restate_variants(indexed);
-  return taken(indexed);
+  take(c, std::move(indexed), m);
 }
 
 /// Of what has lengths of keys one in three brings some with the call: as many as there are queries, one, all that the
 /// shortest entry has, or any number.
-Case with_new_keys(Case c, const Manifest& m) {
+void fit_new_keys(Case& c, const Manifest& m) {
   settle_append(c);
   const auto terms = m.variants.find(append_variant.name);
   if (terms == m.variants.end()) {
     drop_variant(c, append_variant.name);
-    return c;
+    return;
   }
   const std::int64_t most = std::min(most_append(c), terms->second.max_tokens.value_or(keys_of(c)));
   if (c.append > 0 || most <= 0) {
     c.append = std::min(c.append, std::max<std::int64_t>(most, 0));
-    return c;
+    return;
   }
   const Property* const property = drawn_for(c);
   const bool any = property != nullptr && property->under == "any",
              must = (any && requires_it(m, Feature::append)) ||
                     (property != nullptr && property->variant == append_variant.name);
-  if (!must && !(any && argument(c, "append", 3) == 0)) return c;
+  if (!must && !(any && argument(c, "append", 3) == 0)) return;
   const std::array wanted{queries_of(c), std::int64_t{1}, most, 1 + argument(c, "tokens", most)};
   Case appending = c;
   appending.append = std::clamp<std::int64_t>(wanted[static_cast<std::size_t>(argument(c, "new-keys", 4))], 1, most);
   restate_variants(appending);
-  const bool worse = why_unsupported(m, c).empty() && !why_unsupported(m, appending).empty();
-  return worse ? c : appending;
+  take(c, std::move(appending), m);
 }
 
 }  // namespace
@@ -281,15 +285,15 @@ namespace {
 
 /// Caches come with lengths of keys. One case in three that has another variant is given them, so that a kernel that
 /// serves meets its windows, caps and sinks there, too.
-Case with_lengths_of_keys(Case c, const Manifest& m) {
+void fit_lengths_of_keys(Case& c, const Manifest& m) {
   constexpr std::array caches{Feature::paged, Feature::append, Feature::cache_index};
   const Property* const property = drawn_for(c);
   const auto offered = [&](Feature feature) { return m.variants.contains(name_of(feature)); };
   const bool another = variant_bits(c) != 0;
-  if (std::ranges::none_of(caches, offered) || property == nullptr || property->under != "any" || !another) return c;
-  if (c[Slot::kv_lengths].present() || has_variant(c, packed_variant.name) || is_in_cache(c)) return c;
+  if (std::ranges::none_of(caches, offered) || property == nullptr || property->under != "any" || !another) return;
+  if (c[Slot::kv_lengths].present() || has_variant(c, packed_variant.name) || is_in_cache(c)) return;
   const std::int64_t keys = keys_of(c);
-  if (keys == 0 || has_variant(c, dropout_variant.name) || argument(c, "lengths-of-caches", 3) != 0) return c;
+  if (keys == 0 || has_variant(c, dropout_variant.name) || argument(c, "lengths-of-caches", 3) != 0) return;
   Case with = c;
   Stream stream(seed_argument(c, "lengths-of-caches"));
   with[Slot::kv_lengths] = Tensor(DType::i32, {batch_of(c)});
@@ -299,22 +303,23 @@ Case with_lengths_of_keys(Case c, const Manifest& m) {
                                static_cast<double>(all ? keys : keys - stream.below(std::min<std::int64_t>(keys, 4))));
   }
   restate_variants(with);
-  return why_unsupported(m, c).empty() && !why_unsupported(m, with).empty() ? c : with;
+  take(c, std::move(with), m);
 }
 
 }  // namespace
 
-Case in_cache_form(Case c, const Manifest& m) {
-  if (c.operation != Operation::attention) return c;
-  c = with_lengths_of_keys(std::move(c), m);
+void fit_caches(Case& c, const Manifest& m) {
+  if (c.operation != Operation::attention) return;
+  fit_lengths_of_keys(c, m);
   // Nothing is dropped beside a cache.
   if (has_variant(c, dropout_variant.name)) {
     const bool must = std::ranges::any_of(std::array{Feature::paged, Feature::append, Feature::cache_index},
                                           [&](Feature feature) { return requires_it(m, feature); });
-    if (!must) return c;
+    if (!must) return;
     leave_out(c, dropout_variant.name);
   }
-  return with_new_keys(in_pages_or_rows(std::move(c), m), m);
+  fit_pages_or_rows(c, m);
+  fit_new_keys(c, m);
 }
 
 namespace {
@@ -488,7 +493,7 @@ void fit_variants(Case& c, const Manifest& m) {
 void fit_rest(Case& c, const Manifest& m) {
   fit_variants(c, m);
   if (c[Slot::d_lse].present() && !m.backward_terms.d_lse) leave_out_gradient_by_lse(c);
-  c = in_cache_form(std::move(c), m);
+  fit_caches(c, m);
   const std::int64_t dk = extents_of(c).dk;
   if (!m.any_scale && !is_inverse_root(c.scale, dk)) c.scale = inverse_root(dk);
   const bool additive = c.mask().present() && c.mask().dtype() != DType::boolean;

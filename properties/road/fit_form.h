@@ -11,13 +11,13 @@
 
 namespace attest {
 
-/// A case of lengths in a form that the manifest offers, where there is a choice: as it is or packed, as the property
-/// that it was drawn for asks, or by the case itself.
-[[nodiscard]] Case in_sequence_form(Case c, const Manifest& m);
+/// Puts a case of lengths in a form that the manifest offers, where there is a choice: as it is or packed, as the
+/// property that it was drawn for asks, or by the case itself.
+void fit_sequences(Case& c, const Manifest& m);
 
-/// A case of attention with its keys in the pages or rows of a cache, as the property that it was drawn for asks and
+/// Puts the keys of a case of attention in the pages or rows of a cache, as the property that it was drawn for asks and
 /// the manifest takes them, or by the case itself.
-[[nodiscard]] Case in_cache_form(Case c, const Manifest& m);
+void fit_caches(Case& c, const Manifest& m);
 
 /// Tries the forms that a case may be given, the nearest first: its causal form as it is, another that the manifest
 /// lists, or none; its mask as it is, the other kind that says the same (a boolean mask of 0 and -inf), none, or one
@@ -25,9 +25,10 @@ namespace attest {
 /// then.
 bool try_forms(const Case& c, const Manifest& manifest, const std::function<bool(Case)>& take);
 
-/// k and v of an attention problem in formats that the manifest lists beside q's, those of the case's own choice:
+/// Puts k and v of an attention problem in formats that the manifest lists beside q's, those of the case's own choice:
 /// each number rounded, and the largest one where it is beyond. As it is where the manifest lists none.
 /// A drawn case says which, as "kv-dtypes:" and kind_of.
+void fit_kv_dtypes(Case& c, const Manifest& manifest);
 [[nodiscard]] Case in_kv_dtypes(Case c, const Manifest& manifest);
 /// "f16-and-bf16".
 [[nodiscard]] std::string kind_of(const KvDtypes& formats);

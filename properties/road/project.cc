@@ -50,7 +50,9 @@ Case resized(const Case& c, const Manifest& m, bool at_edges) {
 }  // namespace
 
 Case project(Case c, const Manifest& m) {
-  c = in_cache_form(in_sequence_form(in_kv_dtypes(std::move(c), m), m), m);
+  fit_kv_dtypes(c, m);
+  fit_sequences(c, m);
+  fit_caches(c, m);
   const bool fits = why_unsupported(m, c).empty(), has_tiles = edges_of(m) != Tiles();
   if (fits && !has_tiles) return c;
   const Extents drawn = extents_of(c);

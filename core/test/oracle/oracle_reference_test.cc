@@ -182,7 +182,8 @@ class References {
       expect_overlap(around(value, certificate), e);
       EXPECT_LE(certificate, 0x1p-20 * most_v_[e] + 0x1p-1050) << "a certificate of nothing";
       // The verdict's own question: how far is the exact answer from what was found?
-      for (const double found : {value, value * (1 + 0x1p-50), value + 2 * certificate, 0.0, 0.75 * most_v_[e]}) {
+      for (const double found :
+           {value, value * (1 + 0x1p-50), value + 2 * certificate, 0.0, 0.75 * most_v_[e], -3.0, 1e300}) {
         double lower = 0, upper = 0;
         oracle.distance(k, found, lower, upper);
         for (const RowRanges& reference : references_)
