@@ -79,6 +79,15 @@ TEST_F(Launcher, BuildsWhatIsOlderThanAnythingThatItIsMadeOf) {
   EXPECT_EQ(calls("CI=true"), "");
 }
 
+TEST_F(Launcher, UsesWhatCIBuilt) {
+  shell(folder_, "echo ATTEST_WERROR:BOOL=ON >build/release/CMakeCache.txt");
+  EXPECT_EQ(calls("CI=true"), builds_);
+  EXPECT_EQ(calls(), "");
+  write_later("core/case.cc");
+  tool("cmake", "echo \"$@\" >>log");
+  EXPECT_THAT(calls(), Says("-DATTEST_WERROR=ON")) << "no other flags for all that is built";
+}
+
 TEST_F(Launcher, BuildsAgainWhatChangedWhileItWasBuilt) {
   tool("ninja",
        "sleep 0.02; echo >>core/case.cc; printf '#!/bin/sh\\necho attest 9\\n' >build/release/bin/attest; "
