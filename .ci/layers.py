@@ -12,7 +12,7 @@ import re
 import sys
 
 FLOORS = {
-    "core": "include support value measure problem definition scalars proof kernel bound/loops bound oracle/rows oracle oracle/gradients journal call isolation/walls isolation kernels",
+    "core": "include support value measure problem definition scalars proof kernel kernel/manifest_json bound/loops bound oracle/rows oracle oracle/gradients journal call isolation/walls isolation kernels",
     "properties": "generators language arrangement catalogue families/multihead families families/variants faults road diagnosis/arithmetic diagnosis proofs attest",
     "fuzz": ". targets",
     "reports": "text run_folder run causes results conclusion page sections formats starter command_line survey judge service commands/options commands test_targets .",

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/kernel/manifest.h"
-#include "core/kernel/manifest_json.h"
+#include "core/kernel/manifest_json/keys.h"
 #include "core/support/errors.h"
 #include "core/support/files.h"
 #include "core/test/places.h"

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "core/kernel/manifest_json.h"
+#include "core/kernel/manifest_json/keys.h"
 #include "core/support/files.h"
 #include "reports/judge/contract.h"
 #include "reports/test/json.h"

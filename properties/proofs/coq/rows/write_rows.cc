@@ -195,9 +195,11 @@ std::optional<std::string> row_text(const Case& c, const Place& at, const Arithm
     exact_scores += fmt::format("{}{}", j > 0 ? ";" : "", held);
   }
   double total = 0, mean = 0, mean_score = 0;
+  for (const double one : s) total += std::exp(one - most);
+  // Shares of the weights: sums of scores near the largest double are none.
   for (std::size_t j = 0; j < t.size(); ++j) {
-    const double weight = std::exp(s[j] - most);
-    total += weight, mean += weight * t[j], mean_score += weight * s[j];
+    const double weight = std::exp(s[j] - most) / total;
+    mean += weight * t[j], mean_score += weight * s[j];
   }
   std::string of_q;
   for (const double x : q) of_q += (of_q.empty() ? "" : ";") + number(x);
@@ -205,7 +207,7 @@ std::optional<std::string> row_text(const Case& c, const Place& at, const Arithm
   if (arithmetic.split_merge) claimed = split_claims(arithmetic, claimed);
   return fmt::format("(fun p => {} p {}\n  (Row {} [{}]\n  [{}]\n  {} {} {} [{}]))",
                      arithmetic.normalise_first ? "check_divided" : "check", claimed, number(c.scale), of_q, listed,
-                     number(allowed), number(mean / total), number(mean_score / total), exact_scores);
+                     number(allowed), number(mean), number(mean_score), exact_scores);
 }
 
 /// Is there an argument that checked_rows.v has no words for?
