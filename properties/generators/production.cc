@@ -328,7 +328,7 @@ void draw_kinds(Recipe& r, Stream& stream) {
 }
 
 /// The multiplications that a case of a class may ask for. A model's, of the definition, by its number.
-constexpr double products_of_definition = 0x1p23, products_of_multihead = 0x1p17;
+constexpr double products_of_definition = 0x1p23;
 constexpr double most_products(LargeFor what) {
   return what == LargeFor::law ? 0x1p19 : what == LargeFor::gradients ? 0x1p22 : products_of_definition;
 }
@@ -458,17 +458,28 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
     return;
   }
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
-  const std::int32_t width = one_of(stream, std::array{4, 8, 16});
-  set_widths(r, width, width);
+  std::int32_t width = one_of(stream, std::array{4, 8, 16});
   r.c_q = r.c_k = r.c_v = r.d_o = 8;
-  switch (stream.below(3)) {
+  // (A product costs more than one of the definition's does, as projections are enclosed.)
+  double products = 0x1p17;
+  switch (stream.below(4)) {
     case 0:
       // Lengths beyond a tile.
       set_heads(r, between(stream, 1, 3), 1);
-      r.queries = edge(stream, 66);
-      r.keys = edge(stream, 66);
+      r.queries = edge(stream, 130);
+      r.keys = edge(stream, 130);
+      products = 0x1p20;
       break;
     case 1:
+      // Heads of a model's width over several tiles.
+      width = one_of(stream, std::array{32, 64, 64, 128});
+      r.batch = 1;
+      set_heads(r, between(stream, 1, 2), 1);
+      r.queries = edge(stream, 200);
+      r.keys = edge(stream, 200);
+      products = 0x1p22;
+      break;
+    case 2:
       // Heads and batch entries beyond a block of them.
       set_heads(r, one_of(stream, std::array{5, 6, 8, 9, 12, 16, 20}), 1);
       r.batch = one_of(stream, std::array{1, 2, 3, 5, 8, 9});
@@ -484,7 +495,8 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
       r.keys = between(stream, 2, 5);
       break;
   }
-  fit(r, products_of_multihead, 16);
+  set_widths(r, width, width);
+  fit(r, products, width);
 }
 
 }  // namespace attest

@@ -125,7 +125,7 @@ const Property family[] = {
      .under = "any",
      .wants = wants_masks,
      .given = [](Draw& draw) -> Case {
-       return draw.multihead(4 * period_of_definition)
+       return draw.multihead(2 * period_of_definition)
            .where(with_every_convention)
            .sometimes_aliased()
            .with_later_arguments();
@@ -138,7 +138,7 @@ const Property family[] = {
      .floating_point = "bound of the promise",
      .operation = Operation::multihead,
      .wants = wants_masks,
-     .given = [](Draw& draw) -> Case { return draw.multihead(4 * period_of_definition).where(with_every_convention); },
+     .given = [](Draw& draw) -> Case { return draw.multihead(2 * period_of_definition).where(with_every_convention); },
      .check = promised},
     {.name = "multihead.returned-weights",
      .statement =

@@ -217,6 +217,17 @@ TEST(Production, SendsItsWindowsToKernelsThatListThem) {
   EXPECT_GE(models, 4);
 }
 
+TEST(Production, MultiHeadAttentionHasHeadsOfAModelOverSeveralTiles) {
+  int wide = 0, long_too = 0;
+  for (std::int64_t k = 0; k < 400; ++k) {
+    const Extents e = extents_of(generate(property_named("multihead.oracle"), DType::f32, 1, k, default_shapes));
+    wide += e.dk >= 32 ? 1 : 0;
+    long_too += e.dk >= 32 && e.queries > 64 && e.keys > 64 ? 1 : 0;
+  }
+  EXPECT_GE(wide, 3);
+  EXPECT_GE(long_too, 2);
+}
+
 TEST(Production, GivenShapesAreDrawnInTurn) {
   const Shapes shapes{.large = LargeCases::all,
                       .given = {{.batch = 1, .heads = 4, .kv_heads = 2, .queries = 70, .keys = 130, .dk = 16, .dv = 8},
