@@ -49,7 +49,7 @@ struct Pairs {
 /// "21 of 24 combinations of window judged; never with an additive mask, …" for a terminal; empty where all were, and
 /// where there are none.
 [[nodiscard]] std::string combinations_text(const CombinationCounts& counts);
-/// "60 of 69 pairs of variants judged; never sink with window, …", empty likewise.
+/// "60 of 69 pairs of variants judged together; never sink with window, …", empty likewise.
 [[nodiscard]] std::string pairs_text(const Pairs& pairs);
 
 /// "causal bottom-right", "not causal, from the top left".
