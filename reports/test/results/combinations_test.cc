@@ -139,6 +139,13 @@ TEST(Combinations, PairsOfWhichNoCaseHadBothAreTold) {
   EXPECT_THAT(to_markdown(summary, journal, "", conclude(summary)), Says("1 of 3 pairs of variants judged together"));
 }
 
+TEST(Combinations, APairOfWhichThereAreZeroCasesWasNotJudged) {
+  const Manifest m = offering(R"("lengths": {}, "paged": {}, "sink": {})");
+  const Journal journal = journal_of(m, {{kind_of({"sink", Placing::none, false, Masking::none}), 7}});
+  EXPECT_THAT(pairs_in(summarise(journal, "")).never,
+              ElementsAre(Pair("lengths", "paged"), Pair("lengths", "sink"), Pair("paged", "sink")));
+}
+
 TEST(Combinations, APairThatAnotherKernelWasJudgedOnIsNotTold) {
   const Manifest m = offering(R"("sink": {}, "softcap": {})");
   Journal journal = journal_of(m, {{kind_of({"sink", Placing::none, false, Masking::none}), 7}});
