@@ -7,6 +7,7 @@
 
 #include "core/problem/fields.h"
 #include "core/problem/kv_cache.h"
+#include "properties/road/fit_form.h"
 #include "properties/road/road.h"
 #include "properties/test/catalogue/tampered.h"
 
@@ -38,6 +39,22 @@ TEST(CacheForm, IsDrawnForTheDefinitionWhereTheManifestListsIt) {
   manifest.variants.erase("paged"), manifest.variants.erase("cache_index");
   const Seen none = seen("attention.oracle", manifest);
   EXPECT_EQ(none.paged + none.indexed, 0);
+}
+
+// Masks, which the kernel takes, but in no cache.
+TEST(CacheForm, IsNotThatOfACaseThatTheKernelTakesWithoutOneAlone) {
+  Manifest manifest = registered("builtin:flash")->manifest();
+  for (const char* const cache : {"paged", "append", "cache_index"})
+    manifest.variants.at(cache).excluded = {Feature::mask};
+  int taken = 0;
+  for (std::int64_t k = 0; k < 2000; ++k) {
+    Case c = generate(property_named("attention.oracle"), DType::f32, 1, k);
+    if (!c.mask().present() || !c[Slot::kv_lengths].present() || !why_unsupported(manifest, c).empty()) continue;
+    fit_caches(c, manifest);
+    EXPECT_EQ(why_unsupported(manifest, c), "") << k;
+    ++taken;
+  }
+  EXPECT_GT(taken, 10);
 }
 
 TEST(CacheForm, HasThePagesThatTheManifestTakes) {
