@@ -203,6 +203,16 @@ constexpr std::array<attest_tensor attest_gradients::*, gradient_count> members_
     &attest_gradients::dq, &attest_gradients::dk, &attest_gradients::dv, &attest_gradients::dmask,
     &attest_gradients::dsink};
 
+/// Another than that of what it is by, and of other gradients, wherever those of q, k and v are not the same: of two
+/// tensors that lie alike the strides of one do for the other.
+MemoryLayout layout_of(Gradient gradient, const Layouts& layouts) {
+  const MemoryLayout of_input = gradient == Gradient::q   ? layouts[Slot::v]
+                                : gradient == Gradient::k ? layouts[Slot::q]
+                                : gradient == Gradient::v ? layouts[Slot::k]
+                                                          : layouts.out;
+  return is_for_outputs(of_input) ? of_input : layouts.out;
+}
+
 Reply FunctionKernel::call_backward(const Case& c, const BackwardCall& call, DType output, GuardedMemory::Fill fill) {
   auto [status, message] = guarded(c, fill, [&](std::string& said) {
     const Layouts layouts = layouts_of(c);
@@ -223,7 +233,7 @@ Reply FunctionKernel::call_backward(const Case& c, const BackwardCall& call, DTy
       if (!call.asks_for(gradient, terms, c)) continue;
       attest_tensor& view = gradients.*members_of_gradients[static_cast<std::size_t>(gradient)];
       view = output_view(dtype_of(c, gradient, output), c[slot_of(gradient)].shape());
-      memory_.output(name_of(gradient), view, layouts.out);
+      memory_.output(name_of(gradient), view, layout_of(gradient, layouts));
     }
     return invoke_in_place(functions_.backward, problem, gradients, said);
   });

@@ -163,6 +163,7 @@ struct BackwardTerms {
   bool uses_out = true, uses_lse = true;  ///< what it is given of its forward pass
   bool d_lse = false;                     ///< a loss may have a gradient by the log-sum-exp, too
   bool own_dropout = false;               ///< it draws masks of dropout, those that its forward pass draws
+  bool own_forward = false;               ///< it makes its forward pass again, and has no gradients at other answers
   MaskedGradient masked_row = MaskedGradient::undeclared;
   WeightsFrom weights = WeightsFrom::lse;
   DeltaFrom delta = DeltaFrom::unstated;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/problem/descale.h"
 #include "core/problem/fields.h"
 #include "core/problem/sight.h"
 #include "properties/arrangement/sequences.h"
@@ -44,6 +45,31 @@ Case with_heads(const Case& c, const Indices& heads) {
     for (const std::int64_t h : heads) s.kv_heads.push_back(h / (e.heads / e.kv_heads));
   }
   return select(c, s);
+}
+
+Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head) {
+  const std::int64_t heads = heads_of(c);
+  Case expanded = c;
+  for (const Slot slot : {Slot::k, Slot::v}) {
+    const Tensor& narrow = c[slot];
+    const Shape shape = narrow.shape();
+    const std::int64_t page = shape[2] * shape[3];
+    Tensor wide(narrow.dtype(), shape.with(1, heads));
+    for (std::int64_t e = 0; e < wide.elements(); ++e) {
+      const std::int64_t head = e / page;
+      wide.set(e, narrow[(head / heads * shape[1] + kv_head(head % heads)) * page + e % page]);
+    }
+    expanded[slot] = std::move(wide);
+    // A head's factors go with it.
+    const Tensor& factors = c[descale_of(slot)];
+    if (!factors.present() || factors.shape()[1] == 1) continue;
+    const Shape of_heads = factors.shape().with(1, heads);
+    expanded[descale_of(slot)] = mapped(Tensor(factors.dtype(), of_heads), [&](std::int64_t e, double) {
+      const std::int64_t head = e / of_heads[2];
+      return factors.at(head / heads, kv_head(head % heads), e % of_heads[2]);
+    });
+  }
+  return expanded;
 }
 
 Case without_query(const Case& c, std::int64_t i) {

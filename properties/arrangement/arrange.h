@@ -15,8 +15,10 @@ namespace attest {
 [[nodiscard]] Case with_keys(const Case& c, const Indices& keys);
 [[nodiscard]] Case with_batch(const Case& c, const Indices& entries);
 [[nodiscard]] Case with_heads(const Case& c, const Indices& heads);  ///< key-value heads that groups share are repeated
-[[nodiscard]] Case without_query(const Case& c, std::int64_t i);     ///< Q^(i), B^(i)
-[[nodiscard]] Case without_key(const Case& c, std::int64_t s);       ///< K^(s), V^(s), B^[s]
+/// Heads of q read that head of k and v, of the same batch entry.
+[[nodiscard]] Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head);
+[[nodiscard]] Case without_query(const Case& c, std::int64_t i);  ///< Q^(i), B^(i)
+[[nodiscard]] Case without_key(const Case& c, std::int64_t s);    ///< K^(s), V^(s), B^[s]
 
 /// The same problem without a mask, and without what hides by position.
 [[nodiscard]] Case without_mask(Case c);

@@ -37,8 +37,9 @@ struct Judging {
 enum class Backward : std::uint8_t {
   none,
   any,
-  from_lse,  ///< one whose weights are made of the log-sum-exp that is given
-  of_lse     ///< one that takes a gradient by the log-sum-exp
+  from_lse,          ///< one whose weights are made of the log-sum-exp
+  at_other_answers,  ///< and D of the output, of whatever ones it is given
+  of_lse             ///< one that takes a gradient by the log-sum-exp
 };
 
 /// One row of the catalogue. Plain data: an entry in its family's file (attention.cc, multihead.cc, …), which the

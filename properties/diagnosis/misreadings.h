@@ -2,7 +2,6 @@
 // right answers to such another problem is told so in words.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,9 +9,6 @@
 #include "core/kernel/kernel_under_test.h"
 
 namespace attest {
-
-/// Heads of q read that head of k and v, of the same batch entry. Of attention.
-[[nodiscard]] Case with_kv_heads(const Case& c, const std::function<std::int64_t(std::int64_t head)>& kv_head);
 
 /// Of cases of attention that the kernel answers wrong, what it computes instead, in words that follow "it computes as
 /// if": "head h read key-value head h mod KV". A reading is found when no answer that is not the case's own lies beyond

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "core/bound/error_bound.h"
+#include "core/support/infinity.h"
 #include "properties/arrangement/any_number.h"
 #include "properties/arrangement/arguments.h"
 #include "properties/arrangement/multihead_cases.h"
@@ -121,6 +123,21 @@ std::string misses_notebook(const Case& c) {
   return "is not the notebook's X with W = I and scale 1";
 }
 
+/// Of the parameter-free form of these tokens nothing is allowed but where it may overflow, in scores or in sums.
+std::vector<long double> exact_in_range(const Tensor& tokens, const CoreRounding& rounding) {
+  const Sized y(tokens, 0), scores = times(y, y.transposed(), rounding);
+  const double most = y.size.empty() ? 0 : std::ranges::max(y.size);
+  const bool sums = 2 * static_cast<double>(y.rows) * most <= rounding.largest;
+  std::vector<long double> allowed;
+  for (std::int64_t i = 0; i < y.rows; ++i) {
+    const auto row =
+        std::span(scores.error).subspan(static_cast<std::size_t>(i * y.rows), static_cast<std::size_t>(y.rows));
+    const bool fits = sums && std::ranges::none_of(row, [](long double error) { return std::isinf(error); });
+    allowed.insert(allowed.end(), static_cast<std::size_t>(y.columns), fits ? 0 : infinity);
+  }
+  return allowed;
+}
+
 // 003: softmax(XUU^T X^T) XU is the parameter-free form of XU; its scores are symmetric.
 Verdict shared_projection(Kernel& kernel, const Case& c) {
   Verdict verdict = agree({run(kernel, c), run(kernel, with_tokens_projected(c))}, Match::bound);
@@ -130,7 +147,7 @@ Verdict shared_projection(Kernel& kernel, const Case& c) {
   if (!same_bits(scores, transposed(scores)))
     return violated(Violation::bits, "the scores of X with itself are not symmetric");
   const Tensor x = page_of(c.q(), 0), projected = page_of(with_tokens_projected(c).q(), 0);
-  const std::vector<long double> equal(static_cast<std::size_t>(projected.elements()), 0);
+  const std::vector<long double> equal = exact_in_range(projected, rounding_of(scores));
   const Values plain = core->parameter_free(projected);
   const Values identity = core->shared_projection(projected, identity_tensor(c.dtype(), projected.shape()[1]));
   // Exact projections: XU, and XU times I, are the same numbers in every order.
@@ -166,8 +183,9 @@ Verdict symmetric_scores(Kernel& kernel, const Case& c) {
 Verdict product_alone(Kernel& kernel, const Case& c) {
   const CoreFunctions* const core = core_of_bits(kernel);
   if (core == nullptr) return about_the_core(kernel);
-  return equal_in_core(core->shared_projection(page_of(c.q(), 0), c[Slot::w_q]),
-                       core->parameter_free(page_of(with_tokens_projected(c).q(), 0)));
+  const Tensor projected = page_of(with_tokens_projected(c).q(), 0);
+  return agree_in_core(core->shared_projection(page_of(c.q(), 0), c[Slot::w_q]), core->parameter_free(projected),
+                       exact_in_range(projected, rounding_of(core->scores(c))));
 }
 
 constexpr std::array bilinear{needed(hypotheses::self_attention, "the score of two X is x_i^T (W_Q W_K^T) z_j"),

@@ -30,6 +30,8 @@ class PlantedBackward final : public TiledBackward<Format> {
     if (is("gradients-of-an-unread-sequence")) spoil_sequences_without_queries();
     // Without dq nobody has computed D and dS for dk either.
     if (is("dk-needs-dq") && gradients_.dq.data == nullptr) fill(gradients_.dk, 0);
+    if (is("dv-by-strides-of-dk") && dk_ == dv_) write_by_strides_of(gradients_.dk, gradients_.dv);
+    if (is("dq-by-strides-of-q")) write_by_strides_of(p_.q, gradients_.dq);
   }
 
  private:
@@ -83,6 +85,24 @@ class PlantedBackward final : public TiledBackward<Format> {
       const std::int64_t place = ((b_ * t.shape[1] + h_) * t.shape[2] + first_query_) * dv_ + e;
       rows[at(e)] = static_cast<Real>(load_element(t.data, static_cast<DType>(t.dtype), std::min(place, last)));
     }
+  }
+
+  /// Both have the same shape. What lies beyond the memory of a tensor is not the mistake that is planted.
+  void write_by_strides_of(const attest_tensor& other, const attest_tensor& to) {
+    if (other.data == nullptr || to.data == nullptr) return;
+    const auto dtype = static_cast<DType>(to.dtype);
+    const auto each = [&](auto&& visit) {
+      for (std::int64_t b = 0; b < to.shape[0]; ++b)
+        for (std::int64_t h = 0; h < to.shape[1]; ++h)
+          for (std::int64_t i = 0; i < to.shape[2]; ++i)
+            for (std::int64_t c = 0; c < to.shape[3]; ++c)
+              visit(offset_in(to, b, h, i, c), offset_in(other, b, h, i, c));
+    };
+    std::vector<double> right;
+    std::int64_t last = 0;
+    each([&](std::int64_t own, std::int64_t) { right.push_back(load_element(to.data, dtype, last = own)); });
+    auto next = right.begin();
+    each([&](std::int64_t, std::int64_t place) { store_element(to.data, dtype, std::min(place, last), *next++); });
   }
 
   [[nodiscard]] std::vector<std::uint8_t> sight() const {

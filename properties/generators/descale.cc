@@ -36,9 +36,12 @@ Which drawn_which(FactorKind kind, Stream& stream) {
   return which;
 }
 
-/// Rows that have a factor together: a few, a tile, or all. `several`: two blocks of two rows, and of more, at least.
-std::int64_t drawn_block(std::int64_t rows, bool several, Stream& stream) {
+/// Rows that have a factor together: a few, a tile, or all; of a production shape a tile, or what ends within one.
+/// `several`: two blocks of two rows, and of more, at least.
+std::int64_t drawn_block(std::int64_t rows, bool large, bool several, Stream& stream) {
   if (rows < 2 || (stream.one_in(2) && !several)) return 0;
+  constexpr std::array<std::int64_t, 8> of_tiles{16, 32, 48, 64, 64, 96, 128, 128};
+  if (large) return std::min(of_tiles[static_cast<std::size_t>(stream.below(std::ssize(of_tiles)))], rows - 1);
   const std::int64_t most = stream.one_in(2) ? std::min<std::int64_t>(rows, 8) : rows;
   const std::int64_t block = stream.one_in(3) ? std::int64_t{16} << stream.below(4) : 1 + stream.below(most);
   return several ? std::min(block, rows - 1) : block;
@@ -71,8 +74,8 @@ void fill_descale(const Recipe& r, Case& c) {
   // What the one makes of scores the other takes from them, so that more than the largest of them is seen.
   const double of_both = which.q && which.k ? -of_k : 0;
   const double octave = which.q == which.k ? of_k : of_k / 4, of_v = stream.uniform(-reach, reach);
-  c.q_descale_block = which.q ? drawn_block(r.queries, several, stream) : 0;
-  c.kv_descale_block = which.k || which.v ? drawn_block(r.keys, several, stream) : 0;
+  c.q_descale_block = which.q ? drawn_block(r.queries, r.large, several, stream) : 0;
+  c.kv_descale_block = which.k || which.v ? drawn_block(r.keys, r.large, several, stream) : 0;
   const AxisExtents extents = axis_extents(c);
   const std::int64_t rows = extents[static_cast<std::size_t>(Axis::q_blocks)],
                      keys = extents[static_cast<std::size_t>(Axis::kv_blocks)];

@@ -21,6 +21,8 @@ inline constexpr std::string_view why_of_the_core = "is about the core",
 
 inline constexpr std::string_view why_no_backward = "has no attention_backward entry",
                                   why_not_from_lse = "has a backward pass whose weights are its own",
+                                  why_delta_of_weights = "has a backward pass that makes D of the weights",
+                                  why_own_forward = "has a backward pass that makes its forward pass again",
                                   why_no_gradient_by_lse =
                                       "has a backward pass that takes no gradient by the log-sum-exp";
 
@@ -32,8 +34,9 @@ inline constexpr std::string_view why_no_backward = "has no attention_backward e
 [[nodiscard]] inline bool is_not_about_the_kernel(std::string_view reason) {
   const std::array<std::string, 2> entries{no_entry(Operation::attention), no_entry(Operation::multihead)};
   return reason.starts_with(why_of_the_core) || reason.starts_with(why_of_weights) || reason == why_unanswered ||
-         reason == why_no_backward || reason == why_not_from_lse || reason == why_no_gradient_by_lse ||
-         reason.starts_with(no_variant("")) || std::ranges::find(entries, reason) != entries.end();
+         reason == why_no_backward || reason == why_not_from_lse || reason == why_delta_of_weights ||
+         reason == why_own_forward || reason == why_no_gradient_by_lse || reason.starts_with(no_variant("")) ||
+         std::ranges::find(entries, reason) != entries.end();
 }
 
 }  // namespace attest

@@ -49,8 +49,13 @@ std::string Property::misses_of(const Manifest& manifest) const {
   if (backward == Backward::none) return {};
   if (!manifest.backward) return std::string(why_no_backward);
   if (backward == Backward::of_lse && !manifest.backward_terms.d_lse) return std::string(why_no_gradient_by_lse);
-  if (backward == Backward::from_lse && manifest.backward_terms.weights != WeightsFrom::lse)
-    return std::string(why_not_from_lse);
+  const BackwardTerms& terms = manifest.backward_terms;
+  const bool at_others = backward == Backward::at_other_answers;
+  if (!at_others && backward != Backward::from_lse) return {};
+  if (terms.weights != WeightsFrom::lse) return std::string(why_not_from_lse);
+  if (at_others && terms.delta == DeltaFrom::weights) return std::string(why_delta_of_weights);
+  // What it makes again may be another answer, of which it can tell where it is given both alone.
+  if (terms.own_forward && (at_others || !terms.uses_out || !terms.uses_lse)) return std::string(why_own_forward);
   return {};
 }
 

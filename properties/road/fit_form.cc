@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -440,9 +441,13 @@ void fit_descale(Case& c, const VariantTerms& terms) {
     if (factors.present() && !terms.per_head) factors = of_first_head(factors);
   }
   settle_blocks(c);
-  const auto fit = [&](bool of_rows, std::int64_t block, const std::vector<std::int64_t>& blocks) {
-    if (block != 0 && !terms.any_blocks && !std::ranges::binary_search(blocks, block))
-      set_block(c, of_rows, blocks.empty() ? 0 : blocks.front());
+  // In its place each of those that a kernel takes as often as any other, of which there is more than one block.
+  const auto fit = [&](bool of_rows, std::int64_t block, std::span<const std::int64_t> blocks) {
+    if (block == 0 || terms.any_blocks || std::ranges::binary_search(blocks, block)) return;
+    const std::int64_t rows = c[of_rows ? Slot::q : Slot::k].shape()[2];
+    const auto shorter = static_cast<std::size_t>(std::ranges::lower_bound(blocks, rows) - blocks.begin());
+    const auto among = blocks.first(std::max(shorter, std::min<std::size_t>(blocks.size(), 1)));
+    set_block(c, of_rows, among.empty() ? 0 : among[static_cast<std::size_t>(block) % among.size()]);
   };
   fit(true, c.q_descale_block, terms.q_blocks);
   fit(false, c.kv_descale_block, terms.kv_blocks);

@@ -189,11 +189,16 @@ Pairs pairs_in(const Summary& summary) {
     if (kernel.judged() > 0) pairs.offered.insert(kernel.pairs.begin(), kernel.pairs.end());
   if (pairs.offered.empty()) return pairs;
   const CombinationCounts counts = combinations_in(summary);
-  for (const auto& pair : pairs.offered)
-    if (std::ranges::none_of(counts, [&](const auto& one) {
-          return one.second > 0 && one.first.has_variant(pair.first) && one.first.has_variant(pair.second);
-        }))
-      pairs.never.insert(pair);
+  const auto was_judged = [&](const std::string& one, const std::string& other) {
+    return std::ranges::any_of(counts, [&](const auto& judged) {
+      return judged.second > 0 && judged.first.has_variant(one) && judged.first.has_variant(other);
+    });
+  };
+  for (const auto& [one, other] : pairs.offered) {
+    if (!was_judged(one, other)) pairs.never.emplace(one, other);
+    for (const std::string& name : {one, other})
+      if (!was_judged(name, name)) pairs.unjudged.insert(name);
+  }
   return pairs;
 }
 
@@ -227,29 +232,38 @@ std::map<std::string, std::vector<std::string>> never_combined(const Combination
 
 std::string combinations_text(const CombinationCounts& counts) {
   constexpr std::size_t shown = 2;
-  std::vector<std::string> all;
+  std::vector<std::string> all, unjudged;
   for (const auto& [variants, words] : never_combined(counts)) {
     std::int64_t judged = 0, of = 0;
     for (const auto& [one, cases] : counts)
       if (one.variants == variants) ++of, judged += cases > 0 ? 1 : 0;
+    if (judged == 0) {
+      unjudged.push_back(one_line(variants));
+      continue;
+    }
     const std::span some(words.data(), std::min(shown, words.size()));
     all.push_back(fmt::format("{} of {} combinations of {} judged; never {}{}", judged, of, one_line(variants),
                               fmt::join(some, ", "),
                               words.size() > shown ? fmt::format(" and {} more", words.size() - shown) : ""));
   }
+  if (!unjudged.empty()) all.insert(all.begin(), fmt::format("no judged case has {}", fmt::join(unjudged, ", ")));
   return fmt::format("{}", fmt::join(all, "; "));
 }
 
 std::string pairs_text(const Pairs& pairs) {
   constexpr std::size_t shown = 3;
-  if (pairs.never.empty()) return "";
+  const auto of_judged = [&](const auto& pair) {
+    return !pairs.unjudged.contains(pair.first) && !pairs.unjudged.contains(pair.second);
+  };
   std::vector<std::string> words;
-  for (const auto& [one, other] : pairs.never)
-    if (words.size() < shown) words.push_back(fmt::format("{} with {}", one, other));
-  const std::size_t more = pairs.never.size() - words.size();
-  return fmt::format("{} of {} pairs of variants judged together; never {}{}",
-                     pairs.offered.size() - pairs.never.size(), pairs.offered.size(), fmt::join(words, ", "),
-                     more > 0 ? fmt::format(" and {} more", more) : "");
+  for (const auto& pair : pairs.never)
+    if (of_judged(pair)) words.push_back(fmt::format("{} with {}", pair.first, pair.second));
+  if (words.empty()) return "";
+  const auto offered = static_cast<std::size_t>(std::ranges::count_if(pairs.offered, of_judged));
+  const std::size_t never = words.size();
+  words.resize(std::min(never, shown));
+  return fmt::format("{} of {} pairs of variants judged together; never {}{}", offered - never, offered,
+                     fmt::join(words, ", "), never > shown ? fmt::format(" and {} more", never - shown) : "");
 }
 
 std::string_view placing_words(Placing placing) {

@@ -33,9 +33,11 @@ using VariantPairs = std::set<std::pair<std::string, std::string>>;
 /// Two variants that the manifest lists and lets one problem have (go_together).
 [[nodiscard]] VariantPairs pairs_offered(const Manifest& manifest);
 
-/// Of the pairs that a kernel's manifest offers those that no kernel was judged on: `never`, of `offered`.
+/// Of the pairs that a kernel's manifest offers those that no kernel was judged on: `never`, of `offered`; and the
+/// variants of pairs that no judged case had at all.
 struct Pairs {
   VariantPairs offered, never;
+  std::set<std::string> unjudged;
 };
 [[nodiscard]] Pairs pairs_in(const Summary& summary);
 
@@ -46,10 +48,11 @@ struct Pairs {
 /// variant have no case, by variant.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> never_combined(const CombinationCounts& counts);
 
-/// "21 of 24 combinations of window judged; never with an additive mask, …" for a terminal; empty where all were, and
-/// where there are none.
+/// "no judged case has sink; 21 of 24 combinations of window judged; never with an additive mask, …" for a terminal;
+/// empty where all were, and where there are none.
 [[nodiscard]] std::string combinations_text(const CombinationCounts& counts);
-/// "60 of 69 pairs of variants judged together; never sink with window, …", empty likewise.
+/// "60 of 69 pairs of variants judged together; never sink with window, …", empty likewise. Of variants that were
+/// judged: what no case had at all, combinations_text tells.
 [[nodiscard]] std::string pairs_text(const Pairs& pairs);
 
 /// "causal bottom-right", "not causal, from the top left".

@@ -77,8 +77,8 @@ told which are asked for, a list of names, and may return a dict of these alone.
 "dsink", it returns that behind these for problems that have an additive mask, or sinks, in the shape and dtype of it and
 summed over axes of length 1; "autograd" has them by a mask and sinks that require gradients, and takes d_lse where the
 manifest's "backward" says "d_lse": True and autograd leads from the lse of the function. "operations", "lse" and, in
-"backward", "uses", "d_lse" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
-the function has want_lse, else "stored". "autograd" calls the function again. Attest asks for a log-sum-exp beside
+"backward", "uses", "own_forward", "d_lse" and "weights" are filled in where the manifest is silent: weights are "lse" where lse is taken, or by "autograd" where
+the function has want_lse, else "stored". "autograd" calls the function again, which "own_forward" says. Attest asks for a log-sum-exp beside
 gradients: of a function without want_lse this file computes one itself, from the definition in float64, of which no verdict
 says anything about the function.
 
@@ -658,6 +658,7 @@ def _backward_completed(terms, attention, backward):
     terms = dict(terms or {})
     if backward == "autograd":  # out is compared with what the function answers when it is called again
         uses = ["out", "lse"] if _has(attention, "want_lse") else ["out"]
+        terms.setdefault("own_forward", True)
     else:
         uses = [name for name in ("out", "lse") if _has(backward, name)]
         if "d_lse" in (_parameters(backward) or ()):

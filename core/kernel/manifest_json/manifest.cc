@@ -216,6 +216,7 @@ void tell_backward(auto& io, auto& terms) {
   io.flags("uses", uses_of_backward, terms.uses_out, terms.uses_lse);
   io.if_stated(terms.d_lse, "d_lse", terms.d_lse);
   io.if_stated(terms.own_dropout, "own_dropout", terms.own_dropout);
+  io.if_stated(terms.own_forward, "own_forward", terms.own_forward);
   io.if_stated(terms.masked_row != MaskedGradient::undeclared, "masked_row", terms.masked_row);
   io("weights", terms.weights);
   io.if_stated(terms.delta != DeltaFrom::unstated, "delta", terms.delta);
@@ -223,10 +224,10 @@ void tell_backward(auto& io, auto& terms) {
   io.if_stated(!terms.excluded.empty(), "excludes", terms.excluded);
   io.require(std::ranges::count(terms.excluded, Feature::lse) == 0, "excludes",
              R"("lse" is what every backward pass is asked beside)");
-  io.require(terms.weights != WeightsFrom::lse || terms.uses_lse, "uses",
-             R"("weights": "lse" are made of a log-sum-exp; list "lse")");
-  io.require(terms.delta != DeltaFrom::out || terms.uses_out, "uses",
-             R"("delta": "out" is made of an output; list "out")");
+  io.require(terms.weights != WeightsFrom::lse || terms.uses_lse || terms.own_forward, "uses",
+             R"("weights": "lse" are made of a log-sum-exp; list "lse", or say "own_forward": true)");
+  io.require(terms.delta != DeltaFrom::out || terms.uses_out || terms.own_forward, "uses",
+             R"("delta": "out" is made of an output; list "out", or say "own_forward": true)");
 }
 
 ordered_json backward_json(const Manifest& m) {

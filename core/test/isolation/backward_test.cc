@@ -133,7 +133,9 @@ TEST(Backward, OfAProgram) {
 /// Every tensor of a backward call under strides of its own.
 Case strided_case() {
   Case c = backward_case(4, 2, Causal::none, 9);
-  set_layouts(c, parse_layouts("q=token-major d_out=column-major d_lse=every-other out=packed lse=padded-rows"));
+  set_layouts(
+      c, parse_layouts(
+             "q=token-major k=padded-rows v=repeated d_out=column-major d_lse=every-other out=packed lse=padded-rows"));
   return c;
 }
 std::vector<std::int64_t> strides_of(MemoryLayout layout, const Tensor& tensor) {
@@ -175,8 +177,10 @@ TEST(Backward, WhatItIsGivenAndReturnsLiesUnderStrides) {
     given(p.d_lse, MemoryLayout::every_other, c[Slot::d_lse]);
     given(p.out, MemoryLayout::packed, out);
     given(p.lse, MemoryLayout::padded_rows, lse);
-    for (const auto& [view, slot] : {std::pair(&g.dq, Slot::q), std::pair(&g.dk, Slot::k), std::pair(&g.dv, Slot::v)}) {
-      under(*view, MemoryLayout::packed, c[slot]);
+    under(g.dq, MemoryLayout::packed, c.q());  // out's: no output is repeated, as v is
+    under(g.dk, MemoryLayout::token_major, c.k());
+    under(g.dv, MemoryLayout::padded_rows, c.v());
+    for (attest_tensor* const view : {&g.dq, &g.dk, &g.dv}) {
       each(*view, [&](std::int64_t e, double& x) { x = static_cast<double>(e), ++outputs; });
     }
     return ATTEST_OK;
@@ -198,7 +202,7 @@ TEST(Backward, AProgramIsToldOfStrides) {
   const Reply reply = open_kernel(program("strides"))->backward(c, {out, lse, all_gradients, {}}, DType::f64);
   EXPECT_EQ(reply.status, CallStatus::failed);
   const auto said = nlohmann::json::parse(reply.message.substr(reply.message.find('{')));
-  EXPECT_EQ(said.size(), 5U) << reply.message;
+  EXPECT_EQ(said.size(), 7U) << reply.message;
   const auto strides = [&](const char* name) { return said.at(name).at("strides").get<std::vector<std::int64_t>>(); };
   EXPECT_EQ(strides("d_out"), strides_of(MemoryLayout::column_major, out));
   EXPECT_EQ(strides("d_lse"), strides_of(MemoryLayout::every_other, lse));

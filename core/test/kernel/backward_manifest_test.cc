@@ -42,7 +42,7 @@ TEST(BackwardManifest, UnstatedItIsTheLoosestThereIs) {
 TEST(BackwardManifest, IsReadAndWritten) {
   const Manifest m = manifest(R"("variants": {"dropout": {"mask": ["own"]}},
       "backward": {"gradients": ["dq", "dv"], "uses": ["lse"], "masked_row": "nan",
-      "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "claims": ["deterministic"],
+      "weights": "lse", "delta": "weights", "d_lse": true, "own_dropout": true, "own_forward": true, "claims": ["deterministic"],
       "excludes": ["mask", "softcap"]},
       "arithmetic": {"bf16": {"backward": {"dot": "f32", "stored": {"weights": "bf16", "dp": "f32", "ds": "f32"},
       "group_partials": null, "late_dropout": false}}})");
@@ -50,6 +50,7 @@ TEST(BackwardManifest, IsReadAndWritten) {
   EXPECT_FALSE(m.backward_terms.uses_out);
   EXPECT_TRUE(m.backward_terms.d_lse);
   EXPECT_TRUE(m.backward_terms.own_dropout);
+  EXPECT_TRUE(m.backward_terms.own_forward);
   EXPECT_EQ(m.backward_terms.masked_row, MaskedGradient::nan);
   EXPECT_EQ(m.backward_terms.excluded, (std::vector{Feature::mask, Feature::softcap}));
   const BackwardArithmetic a = arithmetic_of(m, DType::bf16);
@@ -96,6 +97,8 @@ TEST(BackwardManifest, ContradictionsCostOneLine) {
                 Says(R"("mask" of "dropout" in "variants" does not list "own")"));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["out"]})")), Says("\"lse\""));
   EXPECT_THAT(refused(with(R"("backward": {"uses": ["lse"], "delta": "out"})")), Says("\"out\""));
+  // What makes them again need not be given them.
+  EXPECT_FALSE(manifest(R"("backward": {"uses": [], "delta": "out", "own_forward": true})").backward_terms.uses_lse);
   EXPECT_THAT(refused(with(R"("backward": {"delta": "sum"})")), Says("sum"));
   EXPECT_THAT(refused(with(R"("backward": {"gradient": ["dq"]})")), Says("gradients"));
   EXPECT_THAT(refused(with(R"("backward": {"excludes": ["lse"]})")), Says("every backward pass"));

@@ -17,8 +17,8 @@ namespace {
 
 /// Does D_i follow from the output that is given?
 void need_delta_of_out(const Kernel& kernel) {
-  if (kernel.manifest().backward_terms.delta != DeltaFrom::out)
-    throw NoAnswer{skipped("the manifest's backward.delta is not \"out\"")};
+  if (kernel.manifest().backward_terms.delta == DeltaFrom::unstated)
+    throw NoAnswer{skipped("the manifest does not say that backward.delta is \"out\"")};
 }
 
 // From one lse and one output the gradients of two parts of the keys: those by q add up, and those by keys and values
@@ -84,7 +84,7 @@ const Property family[] = {
          .statement = "from one lse and output, gradients of two parts of the keys: those by Q add up to dQ, and those "
                       "by keys and values are dK and dV",
          .floating_point = "bound",
-         .backward = Backward::from_lse,
+         .backward = Backward::at_other_answers,
          .hypotheses = key_parts,
          .given = [](Draw& draw) -> Case {
            return draw.attention().masked().at_least(0, 2).with_later_arguments().with_gradients();
@@ -96,7 +96,7 @@ const Property family[] = {
                          "an output that is moved before it is given: dQ and dK are those of D_i = g_i·o_i with "
                          "it, and dV is the same",
                      .floating_point = "bound; dV bitwise if deterministic",
-                     .backward = Backward::from_lse,
+                     .backward = Backward::at_other_answers,
                      .hypotheses = of_gradients,
                      .given = any_with_gradients,
                      .check = dq_dk_need_delta}),
@@ -108,7 +108,7 @@ const Property of_sinks[] = {
                      .needs = "attention_backward, sink",
                      .floating_point = "bitwise if deterministic",
                      .variant = "sink",
-                     .backward = Backward::from_lse,
+                     .backward = Backward::at_other_answers,
                      .hypotheses = beside_sinks,
                      .given = [](Draw& draw) -> Case {
                        return draw.attention().with_later_arguments().with_sinks().with_gradients();

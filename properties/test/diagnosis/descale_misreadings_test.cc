@@ -13,6 +13,7 @@
 #include "core/bound/error_bound.h"
 #include "core/problem/score.h"
 #include "core/test/cases.h"
+#include "properties/arrangement/arrange.h"
 #include "properties/arrangement/sequences.h"
 #include "properties/diagnosis/misreadings.h"
 #include "properties/diagnosis/row_misreadings.h"

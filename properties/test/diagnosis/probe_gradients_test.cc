@@ -92,6 +92,13 @@ TEST(ProbeGradients, TellWhatTheyAreMadeOf) {
   EXPECT_EQ(other_weights.manifest.backward_terms.weights, WeightsFrom::lse);
 }
 
+TEST(ProbeGradients, WhatMakesItsForwardPassAgainIsNotAskedAtOtherAnswers) {
+  const Probed again = of_flash([](BackwardTerms& terms) { terms.own_forward = true; });
+  EXPECT_FALSE(again.contradicted());
+  EXPECT_EQ(answer_to(again, "gradients").found, "yes");
+  EXPECT_THROW(answer_to(again, "D of a backward pass"), std::out_of_range);
+}
+
 TEST(ProbeGradients, WrongOnesAreNamed) {
   const Probed wrong = of_changed([](Reply& reply, int) {
     Tensor& dk = reply.gradients[static_cast<std::size_t>(Gradient::k)].tensor();

@@ -17,6 +17,7 @@
 #include "core/kernel/forwarding_kernel.h"
 #include "core/test/says.h"
 #include "properties/catalogue/property.h"
+#include "properties/language/skip_reasons.h"
 #include "properties/test/catalogue/wrong_kernel_groups.h"
 
 namespace attest {
@@ -280,6 +281,30 @@ TEST(BackwardLaws, AreSkippedWhereTheirGradientsAreNotThere) {
   EXPECT_GT(seen_by("backward.hidden-keys", of_v, DType::f32).held, 15);
   EXPECT_GT(seen_by("backward.span", of_q, DType::f32).held, 15);
   EXPECT_GT(seen_by("backward.euler", of_v, DType::f32).held, 15);
+}
+
+// What makes its forward pass again has no gradients at other answers, and at its own where it is told which they are.
+TEST(BackwardLaws, OfWhatMakesItsForwardPassAgainAreAtItsOwnAnswersAlone) {
+  const auto missed = [](const char* name, const std::function<void(BackwardTerms&)>& change) {
+    Manifest manifest = flash()->manifest();
+    change(manifest.backward_terms);
+    return property_named(name).misses_of(manifest);
+  };
+  const auto makes_again = [](BackwardTerms& terms) { terms.own_forward = true; };
+  for (const char* const name : {"backward.split-keys", "backward.dq-dk-need-delta", "sink.given-lse"}) {
+    EXPECT_EQ(missed(name, [](BackwardTerms&) {}), "") << name;
+    EXPECT_EQ(missed(name, makes_again), why_own_forward) << name;
+    EXPECT_EQ(missed(name, [](BackwardTerms& terms) { terms.delta = DeltaFrom::weights; }), why_delta_of_weights)
+        << name;
+    EXPECT_EQ(missed(name, [](BackwardTerms& terms) { terms.weights = WeightsFrom::stored; }), why_not_from_lse)
+        << name;
+  }
+  EXPECT_EQ(missed("backward.given", makes_again), "");
+  for (bool BackwardTerms::* const used : {&BackwardTerms::uses_out, &BackwardTerms::uses_lse})
+    EXPECT_EQ(missed("backward.given", [&](BackwardTerms& terms) { terms.own_forward = true, terms.*used = false; }),
+              why_own_forward);
+  for (const std::string_view why : {why_own_forward, why_delta_of_weights})
+    EXPECT_TRUE(is_not_about_the_kernel(why)) << why;
 }
 
 TEST(BackwardLaws, AreNotAskedOfAKernelWithoutABackwardPass) {

@@ -142,6 +142,23 @@ TEST(CoreLaws, ExcuseScoresThatOverflowBeforeTheyAreScaled) {
   EXPECT_EQ(verdict_with(8), Outcome::held);
 }
 
+// NaN is equal to nothing: of tokens whose scores, or sums of weighted values, overflow on both sides nothing is said.
+TEST(CoreLaws, SayNothingOfASharedProjectionThatOverflows) {
+  const auto kernel = registered("core:double");
+  const auto verdict_of = [&](const std::vector<double>& tokens, std::array<double, 2> projection) {
+    Case c;
+    c.operation = Operation::multihead;
+    c.heads = 1;
+    for (const Slot slot : {Slot::q, Slot::k, Slot::v})
+      c[slot] = Tensor(DType::f64, {1, std::ssize(tokens), 1}, tokens);
+    for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(DType::f64, {1, 2}, projection);
+    return check_case(property_named("self.shared-projection"), *kernel, c);
+  };
+  for (const Verdict& verdict : {verdict_of({0x1p800}, {2, -2}), verdict_of({0, 1.5e308, 1.5e308}, {1, 0})})
+    EXPECT_EQ(verdict.outcome, Outcome::excused) << verdict.reason;
+  EXPECT_EQ(verdict_of({3, 5}, {2, -2}).outcome, Outcome::held);
+}
+
 TEST(CoreAgreement, SeesFunctionsThatDiffer) {
   const auto kernel = registered("core:double");
   const Property& property = *properties_matching("reduction.masked-self").at(0);

@@ -394,6 +394,9 @@ def test_the_manifest_is_completed():
     sinks = {"variants": {"sink": {"lse": "without"}}}
     assert completed(plain, by_itself, sinks)["variants"] == {"sink": {"lse": "without", "excludes": ["lse"]}}
     assert completed(plain, by_itself, {"backward": {"uses": ["out"]}})["backward"]["uses"] == ["out"]
+    again = completed(Kernel().forward, "autograd")
+    assert again["backward"] == {"own_forward": True, "uses": ["out", "lse"], "weights": "lse"}
+    assert completed(plain, "autograd", {"backward": {"own_forward": False}})["backward"]["own_forward"] is False
     assert "lse" not in completed(plain, None) and "backward" not in completed(plain, None)
 
 
@@ -588,7 +591,7 @@ def test_autograd_is_not_judged_at_a_log_sum_exp_that_is_not_the_functions():
 
     arguments = {"backward": "autograd", "framework": "torch", "dtypes": ["f64"], "no_large": True, "cases": 400,
                  "properties": ["backward.split-keys"], "manifest": {"limits": {"min_keys": 1},
-                 "backward": {"uses": ["out", "lse"], "weights": "lse", "delta": "out"}}}  # fmt: skip
+                 "backward": {"uses": ["out", "lse"], "weights": "lse", "delta": "out", "own_forward": False}}}  # fmt: skip
     with pytest.raises(AssertionError) as caught:
         attest.check(attention, **arguments)
     assert caught.value.result.verdict != "violated", violated(caught.value.result)

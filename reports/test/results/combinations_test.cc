@@ -126,17 +126,31 @@ TEST(Combinations, PairsOfWhichNoCaseHadBothAreTold) {
     return summarise(journal_of(m, {{kind_of({variants, Placing::none, false, Masking::none}), 7}}), "");
   };
   EXPECT_EQ(pairs_text(pairs_in(summary_of("lengths+sink+softcap"))), "");
-  EXPECT_EQ(pairs_text(pairs_in(summary_of("sink+softcap"))),
-            "1 of 3 pairs of variants judged together; never lengths with sink, lengths with softcap");
-  const Summary summary = summary_of("lengths+sink");
+  // Of a variant that no case had at all that alone is told.
+  const Summary of_two = summary_of("sink+softcap");
+  EXPECT_EQ(pairs_text(pairs_in(of_two)), "");
+  EXPECT_EQ(combinations_text(combinations_in(of_two)), "no judged case has lengths");
+  const auto expected = parsed_json(R"([["lengths", "sink"], ["lengths", "softcap"]])");
+  EXPECT_EQ(parsed_json(to_json(of_two))["coverage"]["never_together"], expected);
+  EXPECT_THAT(to_json(summary_of("lengths+sink+softcap")), NeverSays("never_together"));
+  const Journal journal = journal_of(m, {{kind_of({"lengths+sink", Placing::none, false, Masking::none}), 7},
+                                         {kind_of({"softcap", Placing::none, false, Masking::none}), 1}});
+  const Summary summary = summarise(journal, "");
   EXPECT_EQ(pairs_text(pairs_in(summary)),
             "1 of 3 pairs of variants judged together; never lengths with softcap, sink with softcap");
-  const auto expected = parsed_json(R"([["lengths", "softcap"], ["sink", "softcap"]])");
-  EXPECT_EQ(parsed_json(to_json(summary))["coverage"]["never_together"], expected);
-  EXPECT_THAT(to_json(summary_of("lengths+sink+softcap")), NeverSays("never_together"));
-  const Journal journal = journal_of(m, {{kind_of({"lengths+sink", Placing::none, false, Masking::none}), 7}});
   EXPECT_THAT(html_page(summary, journal, "", conclude(summary)), Says("no case had both", "lengths with softcap"));
   EXPECT_THAT(to_markdown(summary, journal, "", conclude(summary)), Says("1 of 3 pairs of variants judged together"));
+}
+
+TEST(Combinations, OfPairsThatWereNeverJudgedTheFirstAreTold) {
+  const Manifest m = offering(R"("sink": {}, "softcap": {}, "lengths": {}, "alibi": {}, "descale": {})");
+  DrawnCounts drawn;
+  for (const char* const one : {"sink", "softcap", "lengths", "alibi"})
+    drawn[kind_of({one, Placing::none, false, Masking::none})] = 1;
+  EXPECT_EQ(
+      pairs_text(pairs_in(summarise(journal_of(m, drawn), ""))),
+      "0 of 6 pairs of variants judged together; never alibi with lengths, alibi with sink, alibi with softcap and 3 "
+      "more");
 }
 
 TEST(Combinations, APairOfWhichThereAreZeroCasesWasNotJudged) {
