@@ -57,6 +57,15 @@ WeightBlocks read_weights(Kernel& kernel, const Case& c) {
   return weights;
 }
 
+void few_to_read(Recipe& r) {
+  constexpr std::int32_t most_keys = 2048;
+  constexpr double most_products = 0x1p27;
+  r.keys = std::min(r.keys, most_keys);
+  const double of_a_row = static_cast<double>(r.keys) * r.keys * r.heads * r.batch;
+  const double rows = std::floor(most_products / std::max(of_a_row, 1.0));
+  if (r.queries > rows) r.queries = std::max(1, static_cast<std::int32_t>(rows));
+}
+
 namespace {
 
 /// q_i.k_j in double, and the sum of the sizes of its terms.

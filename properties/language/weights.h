@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "properties/generators/recipe.h"
 #include "properties/language/result.h"
 
 namespace attest {
@@ -20,6 +21,8 @@ struct WeightBlocks {
   std::vector<Result> blocks;
 };
 [[nodiscard]] WeightBlocks read_weights(Kernel& kernel, const Case& c);
+/// So few keys, and then rows, that reading them does not take minutes: it costs the square of the keys.
+void few_to_read(Recipe& r);
 
 /// The score of row i and key j of an attention case, in double: scale*q.k + b or scale*(q.k + b), or what a cap makes
 /// of it, a slope's part in b, with a proved bound of its own error, and `size`, the sum of the absolute values of its

@@ -265,7 +265,9 @@ const Property family[] = {
                      .statement = "g_i = e_i: dv_j holds the weights of key j, read through V = I",
                      .floating_point = "bound",
                      .hypotheses = of_gradients,
-                     .given = any_with_gradients,
+                     .given = [](Draw& draw) -> Case {
+                       return draw.attention().where(few_to_read).with_later_arguments().with_gradients();
+                     },
                      .check = dv_is_weights}),
     about_gradients(
         {.name = "backward.directional",

@@ -21,6 +21,7 @@
 #include "properties/language/domain.h"
 #include "properties/language/not_judged.h"
 #include "properties/language/refute.h"
+#include "properties/language/weights.h"
 
 namespace attest {
 namespace {
@@ -242,7 +243,9 @@ const Property family[] = {
      .floating_point = "bound; zeros bitwise",
      .variant = "chunk",
      .hypotheses = chunked_unmasked,
-     .given = [](Draw& draw) -> Case { return draw.attention().unmasked().chunked().where(sometimes_several); },
+     .given = [](Draw& draw) -> Case {
+       return draw.attention().unmasked().where(few_to_read).chunked().where(sometimes_several);
+     },
      .check = sight_laws::visible_set},
     {.name = "chunk.wide",
      .statement = "N ≤ C and 0 ≤ p_i < C for every row is no chunk",

@@ -15,6 +15,7 @@
 #include "properties/generators/draw.h"
 #include "properties/language/agree.h"
 #include "properties/language/refute.h"
+#include "properties/language/weights.h"
 
 namespace attest {
 namespace {
@@ -167,7 +168,7 @@ const Property family[] = {
      .floating_point = "bound; zeros bitwise",
      .variant = "window",
      .hypotheses = windowed_unmasked,
-     .given = [](Draw& draw) -> Case { return draw.attention().unmasked().windowed(); },
+     .given = [](Draw& draw) -> Case { return draw.attention().unmasked().where(few_to_read).windowed(); },
      .check = sight_laws::visible_set},
     {.name = "window.wide",
      .statement = "bottom-right L ≥ N − 1 and R ≥ M − 1 (top-left L ≥ M − 1, R ≥ N − 1) is no window",
