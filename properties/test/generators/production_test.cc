@@ -8,6 +8,7 @@
 
 #include "core/bound/error_bound.h"
 #include "core/isolation/pace.h"
+#include "core/problem/descale.h"
 #include "core/problem/selection.h"
 #include "properties/arrangement/multihead_cases.h"
 #include "properties/catalogue/property.h"
@@ -215,6 +216,21 @@ TEST(Production, SendsItsWindowsToKernelsThatListThem) {
   int models = 0;
   for (const std::int64_t left : {127, 511, 1023, 2046, 4095}) models += lefts.contains(left) ? 1 : 0;
   EXPECT_GE(models, 4);
+}
+
+// A factor that is looked up once for each tile shows in blocks that end within one.
+TEST(Production, FactorsHaveBlocksOfTilesAndOfWhatEndsWithinOne) {
+  const Property& row = property_named("descale.equals-multiplied");
+  const Shapes all{.large = LargeCases::all, .given = {}};
+  int tiles = 0, within = 0;
+  for (std::int64_t k = 0; k < 200; ++k) {
+    const Case c = generate(row, DType::f32, 1, k, all);
+    const std::int64_t block = c.kv_descale_block;
+    if (block < 16 || (!has_blocks(c, Slot::k) && !has_blocks(c, Slot::v))) continue;
+    ++(block % 32 == 16 || block == 96 ? within : tiles);
+  }
+  EXPECT_GT(tiles, 25);
+  EXPECT_GT(within, 15);
 }
 
 TEST(Production, MultiHeadAttentionHasHeadsOfAModelOverSeveralTiles) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/kernel/forwarding_kernel.h"
+#include "core/problem/descale.h"
 #include "core/problem/memory.h"
 #include "core/problem/selection.h"
 #include "properties/arrangement/multihead_cases.h"
@@ -200,6 +201,33 @@ TEST(Limits, OfWindowsAreMet) {
     EXPECT_EQ(without, plain);
     EXPECT_EQ(without.provenance.kinds->find("window"), std::string::npos);
   }
+}
+
+// Of the blocks of factors that a manifest lists each comes as often as any other, where it leaves more than one.
+TEST(Limits, OfBlocksOfFactorsAreMetByEachOfThose) {
+  const Property in_blocks{
+      .name = "test.blocks", .variant = "descale", .given = [](Draw& draw) -> Case {
+        return draw.attention()
+            .where([](Recipe& r) { r.keys = 20 + static_cast<std::int32_t>(r.seed % 180), r.queries = 40; })
+            .with_descale(FactorKind::in_blocks);
+      }};
+  const Manifest m = limited([](Manifest& terms) {
+    terms.variants = every_variant();
+    VariantTerms& descale = terms.variants.find(descale_variant.name)->second;
+    descale.any_blocks = false, descale.q_blocks = {16}, descale.kv_blocks = {16, 64, 96};
+  });
+  EXPECT_GT(changed_by(m, in_blocks), 200);
+  std::map<std::int64_t, int> of_short, of_long;
+  for (std::int64_t k = 0; k < 600; ++k) {
+    const Case c = project(generate(in_blocks, DType::f32, 1, k), m);
+    const bool blocks = has_blocks(c, Slot::k) || has_blocks(c, Slot::v);
+    if (blocks) ++(keys_of(c) <= 64 ? of_short : of_long)[c.kv_descale_block];
+    EXPECT_TRUE(!has_blocks(c, Slot::q) || c.q_descale_block == 16) << "k = " << k;
+  }
+  ASSERT_EQ(of_short.size(), 1U) << "of so many keys a block of 64 is all of them: "
+                                 << testing::PrintToString(of_short);
+  EXPECT_GT(of_short[16], 50);
+  for (const std::int64_t block : {16, 64, 96}) EXPECT_GT(of_long[block], 60) << block;
 }
 
 TEST(Limits, OfAnOutputProjectionAreMetByTheIdentity) {
