@@ -31,7 +31,8 @@ DrawnAttention Draw::attention(std::int64_t period) {
 
 DrawnMultihead Draw::multihead(std::int64_t period) {
   Recipe recipe = multihead_recipes(dtype_)(random_.split()).value();
-  if (const auto number = production_number(shapes_, k_, period)) make_multihead_production(recipe, shapes_, *number);
+  if (const auto number = production_number(shapes_, k_, period))
+    make_multihead_production(recipe, shapes_, *number, period < period_of_laws ? LargeFor::definition : LargeFor::law);
   return DrawnMultihead(recipe);
 }
 

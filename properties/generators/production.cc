@@ -448,7 +448,7 @@ std::vector<Extents> with_production_lengths(const Extents& heads, bool decodes)
   return shapes;
 }
 
-void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t number) {
+void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t number, LargeFor what) {
   Stream stream(r.seed ^ 0x70726f64U);
   r.large = true;
   if (!shapes.given.empty()) {
@@ -460,15 +460,16 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
   std::int32_t width = one_of(stream, std::array{4, 8, 16});
   r.c_q = r.c_k = r.c_v = r.d_o = 8;
-  // (A product costs more than one of the definition's does, as projections are enclosed.)
-  double products = 0x1p17;
+  // (A product costs some hundred times what one of attention does, as projections are enclosed in balls.)
+  const bool is_law = what == LargeFor::law;
+  double products = is_law ? 0x1p15 : 0x1p17;
   switch (stream.below(4)) {
     case 0:
       // Lengths beyond a tile.
       set_heads(r, between(stream, 1, 3), 1);
       r.queries = edge(stream, 130);
       r.keys = edge(stream, 130);
-      products = 0x1p20;
+      products = is_law ? 0x1p17 : 0x1p18;
       break;
     case 1:
       // Heads of a model's width over several tiles.
@@ -477,7 +478,7 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
       set_heads(r, between(stream, 1, 2), 1);
       r.queries = edge(stream, 200);
       r.keys = edge(stream, 200);
-      products = 0x1p22;
+      products = is_law ? 0x1p18 : 0x1p20;
       break;
     case 2:
       // Heads and batch entries beyond a block of them.

@@ -79,6 +79,6 @@ bool give_model_window(Recipe& recipe, Stream& stream);
 
 /// As make_production, of multi-head attention: lengths beyond a tile, up to twenty heads or wide tokens. Narrow tokens
 /// otherwise, as projections make its bound dear.
-void make_multihead_production(Recipe& recipe, const Shapes& shapes, std::int64_t number);
+void make_multihead_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, LargeFor what);
 
 }  // namespace attest

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -242,6 +243,23 @@ TEST(Production, MultiHeadAttentionHasHeadsOfAModelOverSeveralTiles) {
   }
   EXPECT_GE(wide, 3);
   EXPECT_GE(long_too, 2);
+}
+
+// Its bounds are computed in balls: what attention is judged on in a millisecond takes a second there.
+TEST(Production, MultiHeadAttentionIsLessOfLawsThanOfTheDefinition) {
+  const auto most = [](LargeFor what) {
+    double products = 0;
+    for (std::uint64_t seed = 0; seed < 400; ++seed) {
+      Recipe r;
+      r.operation = Operation::multihead, r.seed = seed * 0x9e3779b97f4a7c15U;
+      make_multihead_production(r, default_shapes, 0, what);
+      products = std::max(products, static_cast<double>(r.batch) * r.heads * r.queries * r.keys * (r.dk + r.dv));
+    }
+    return products;
+  };
+  EXPECT_LE(most(LargeFor::law), 0x1p18);
+  EXPECT_GT(most(LargeFor::definition), 0x1p19);
+  EXPECT_LE(most(LargeFor::definition), 0x1p20);
 }
 
 TEST(Production, GivenShapesAreDrawnInTurn) {
