@@ -103,8 +103,8 @@ std::vector<Wrong> taken_apart(std::vector<Wrong> wrong, const Manifest& manifes
   return parts;
 }
 
-std::vector<Reading> readings_of_sequences(const Case& c) {
-  std::vector<Reading> readings;
+std::vector<MisreadProblem> readings_of_sequences(const Case& c) {
+  std::vector<MisreadProblem> readings;
   for (MisreadSequences& reading : misread_sequences(c))
     readings.push_back({.words = std::move(reading.words),
                         .size = 0,
@@ -114,14 +114,14 @@ std::vector<Reading> readings_of_sequences(const Case& c) {
 }
 
 std::vector<std::string> misread_problem(const std::vector<Wrong>& wrong, const Manifest& manifest,
-                                         std::vector<Reading> (*readings_in)(const Case& c)) {
+                                         std::vector<MisreadProblem> (*readings_in)(const Case& c)) {
   Narrowing narrowing;
   for (const Wrong& one : wrong) {
-    const std::vector<Reading> readings = readings_in(*one.value);
+    const std::vector<MisreadProblem> readings = readings_in(*one.value);
     std::vector<Narrowing::Read> read;
-    for (const Reading& reading : readings) {
+    for (const MisreadProblem& reading : readings) {
       if (!narrowing.still_fits(reading.words, reading.size)) continue;
-      const auto same = std::ranges::find_if(readings, [&](const Reading& other) {
+      const auto same = std::ranges::find_if(readings, [&](const MisreadProblem& other) {
         return other.words == reading.words &&
                static_cast<const Problem&>(other.problem) == static_cast<const Problem&>(reading.problem);
       });

@@ -127,7 +127,7 @@ std::string misses_notebook(const Case& c) {
 std::vector<long double> exact_in_range(const Tensor& tokens, const CoreRounding& rounding) {
   const Sized y(tokens, 0), scores = times(y, y.transposed(), rounding);
   const double most = y.size.empty() ? 0 : std::ranges::max(y.size);
-  const bool sums = 2 * static_cast<double>(y.rows) * most <= rounding.largest;
+  const bool sums = 2 * most <= rounding.largest;  // of weights that are divided first
   std::vector<long double> allowed;
   for (std::int64_t i = 0; i < y.rows; ++i) {
     const auto row =

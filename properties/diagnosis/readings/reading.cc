@@ -43,7 +43,7 @@ void read_variants(Readings& r) {
 }
 }  // namespace
 
-std::vector<Reading> readings_of(const Case& c) {
+std::vector<MisreadProblem> readings_of(const Case& c) {
   Readings r(c);
   read_scores(r);
   if (c.mask().present()) read_masks(r);

@@ -18,7 +18,7 @@ inline constexpr std::int64_t tile_sizes[] = {2, 4, 8, 16, 32, 64, 128, 256};
 inline constexpr const char* zero_values = "all values were 0";
 
 /// A reading of one case.
-struct Reading {
+struct MisreadProblem {
   std::string words;      ///< with a # for the size, where there is one
   std::int64_t size = 0;  ///< 0: none
   bool is_told = true;    ///< by a problem; else there is none of the case, which tells nothing of the reading then
@@ -37,12 +37,12 @@ class Readings {
   void add(std::string words, Case problem, std::function<Tensor(const Tensor&)> rearranged = {});
   void add_sized(std::string words, std::int64_t size, Case problem);
   void add_sight_of(MisreadSight reading);
-  [[nodiscard]] std::vector<Reading> take() { return std::move(found_); }
+  [[nodiscard]] std::vector<MisreadProblem> take() { return std::move(found_); }
 
  private:
   const Case& c_;
   const Extents extents_;
-  std::vector<Reading> found_;
+  std::vector<MisreadProblem> found_;
 };
 
 // What each subject adds. Of one sequence: lengths and packed sequences are taken apart before.
@@ -56,7 +56,7 @@ void read_batch_entries(Readings& r);
 void read_columns(Readings& r);
 void read_memory(Readings& r);
 /// All of these, and those of variants.
-[[nodiscard]] std::vector<Reading> readings_of(const Case& c);
+[[nodiscard]] std::vector<MisreadProblem> readings_of(const Case& c);
 
 /// The tensor with element e read from where `from` says.
 [[nodiscard]] Tensor gathered(const Tensor& tensor, const std::function<std::int64_t(std::int64_t e)>& from);

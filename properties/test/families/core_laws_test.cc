@@ -154,8 +154,9 @@ TEST(CoreLaws, SayNothingOfASharedProjectionThatOverflows) {
     for (const Slot slot : {Slot::w_q, Slot::w_k, Slot::w_v}) c[slot] = Tensor(DType::f64, {1, 2}, projection);
     return check_case(property_named("self.shared-projection"), *kernel, c);
   };
-  for (const Verdict& verdict : {verdict_of({0x1p800}, {2, -2}), verdict_of({0, 1.5e308, 1.5e308}, {1, 0})})
-    EXPECT_EQ(verdict.outcome, Outcome::excused) << verdict.reason;
+  const Verdict scores = verdict_of({0x1p800}, {2, -2}), sums = verdict_of({0, 0x1.fffffffffffffp1023}, {1, 0});
+  EXPECT_EQ(scores.outcome, Outcome::excused) << scores.reason;
+  EXPECT_NE(sums.outcome, Outcome::violated) << sums.reason;
   EXPECT_EQ(verdict_of({3, 5}, {2, -2}).outcome, Outcome::held);
 }
 
