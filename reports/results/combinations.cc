@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <ranges>
 #include <span>
+#include <string_view>
+#include <tuple>
 
 #include "core/problem/fields.h"
 #include "reports/results/summary.h"
@@ -210,6 +214,17 @@ CombinationCounts combinations_in(const Summary& summary) {
   return all;
 }
 
+namespace {
+
+/// Has it all of these variants, named with a plus between two?
+bool includes(const Combination& one, std::string_view variants) {
+  return std::ranges::all_of(variants | std::views::split('+'), [&](const auto& name) {
+    return one.has_variant(std::string_view(name.begin(), name.end()));
+  });
+}
+
+}  // namespace
+
 std::map<std::string, std::vector<std::string>> never_combined(const CombinationCounts& counts) {
   std::map<std::string, std::vector<std::string>> never;
   std::map<std::string, std::vector<Pattern>> said;
@@ -219,8 +234,8 @@ std::map<std::string, std::vector<std::string>> never_combined(const Combination
       const auto is_said = [&](const Pattern& pattern) { return pattern.has(one); };
       if (cases > 0 || std::ranges::any_of(said[one.variants], is_said)) continue;
       const Pattern pattern = pattern_of(one, bits);
-      const bool none = std::ranges::all_of(counts, [&](const auto& other) {
-        return other.first.variants != one.variants || !pattern.has(other.first) || other.second == 0;
+      const bool none = std::ranges::none_of(counts, [&](const auto& other) {
+        return other.second > 0 && includes(other.first, one.variants) && pattern.has(other.first);
       });
       if (!none) continue;
       said[one.variants].push_back(pattern);
@@ -234,9 +249,12 @@ std::string combinations_text(const CombinationCounts& counts) {
   constexpr std::size_t shown = 2;
   std::vector<std::string> all, unjudged;
   for (const auto& [variants, words] : never_combined(counts)) {
-    std::int64_t judged = 0, of = 0;
+    // By what else a case has: what was judged beside another variant was judged.
+    std::map<std::tuple<Placing, bool, Masking>, bool> was_judged;
     for (const auto& [one, cases] : counts)
-      if (one.variants == variants) ++of, judged += cases > 0 ? 1 : 0;
+      if (one.variants == variants || (cases > 0 && includes(one, variants)))
+        was_judged[{one.placing, one.grouped, one.masking}] |= cases > 0;
+    const auto of = std::ssize(was_judged), judged = std::ranges::count(was_judged | std::views::values, true);
     if (judged == 0) {
       unjudged.push_back(one_line(variants));
       continue;

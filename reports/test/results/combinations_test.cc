@@ -142,6 +142,19 @@ TEST(Combinations, PairsOfWhichNoCaseHadBothAreTold) {
   EXPECT_THAT(to_markdown(summary, journal, "", conclude(summary)), Says("1 of 3 pairs of variants judged together"));
 }
 
+// That no judged case has a variant is not said of one that was judged beside another alone.
+TEST(Combinations, WhatWasJudgedBesideAnotherVariantAloneIsToldSo) {
+  const Manifest m = offering(R"("sink": {}, "softcap": {})", R"(, "grouped_query": true)");
+  const CombinationCounts counts =
+      combinations_in({{kind_of({"sink+softcap", Placing::none, false, Masking::none}), 7}}, m);
+  EXPECT_THAT(never_combined(counts), ElementsAre(Pair("sink", ElementsAre("with grouped heads")),
+                                                  Pair("softcap", ElementsAre("with grouped heads"))));
+  EXPECT_EQ(
+      combinations_text(counts),
+      "1 of 2 combinations of sink judged; never with grouped heads; 1 of 2 combinations of softcap judged; never "
+      "with grouped heads");
+}
+
 TEST(Combinations, OfPairsThatWereNeverJudgedTheFirstAreTold) {
   const Manifest m = offering(R"("sink": {}, "softcap": {}, "lengths": {}, "alibi": {}, "descale": {})");
   DrawnCounts drawn;
