@@ -219,6 +219,22 @@ TEST(Production, SendsItsWindowsToKernelsThatListThem) {
   EXPECT_GE(models, 4);
 }
 
+// Reading all weights costs the square of the keys: of 67,000 of them it took a minute.
+TEST(Production, HasFewKeysWhereAllWeightsAreRead) {
+  const Shapes all{.large = LargeCases::all, .given = {}};
+  for (const char* const name : {"window.visible-set", "chunk.visible-set", "backward.dv-is-weights"}) {
+    std::int64_t most_keys = 0;
+    for (std::int64_t k = 0; k < 200; ++k) {
+      const Extents e = extents_of(generate(property_named(name), DType::f32, 1, k, all));
+      const double of_a_row = static_cast<double>(e.batch * e.heads) * static_cast<double>(e.keys * e.keys);
+      EXPECT_TRUE(e.queries <= 1 || of_a_row * static_cast<double>(e.queries) <= 0x1p27) << name << " k = " << k;
+      most_keys = std::max(most_keys, e.keys);
+    }
+    EXPECT_LE(most_keys, 2048) << name;
+    EXPECT_GE(most_keys, 1000) << name;
+  }
+}
+
 // A factor that is looked up once for each tile shows in blocks that end within one.
 TEST(Production, FactorsHaveBlocksOfTilesAndOfWhatEndsWithinOne) {
   const Property& row = property_named("descale.equals-multiplied");
