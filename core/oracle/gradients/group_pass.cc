@@ -634,36 +634,6 @@ void GroupPass::add_to_sink(ArgumentSums& sinks, std::int64_t h) {
       shares ? ArgumentShare{whole * shares_.delta_drop, most * (1 + 0x1p-20) * shares_.delta_root} : ArgumentShare{});
 }
 
-void KeptRows::start(std::int64_t keys, std::int64_t dk, std::int64_t dv) {
-  keys_ = keys, dk_ = dk, dv_ = dv;
-  fit(of_q_, 3 * most * keys), fit(of_g_, 3 * most * keys), fit(q_, most * dk), fit(g_, most * dv);
-  empty();
-}
-
-void KeptRows::empty() {
-  count_ = 0, first_ = keys_, last_ = 0;
-}
-
-KeptRow KeptRows::add(const double* q, const double* g) {
-  std::copy_n(q, dk_, q_.data() + count_ * dk_), std::copy_n(g, dv_, g_.data() + count_ * dv_);
-  const KeptRow row{keys_, of_q_.data() + 3 * count_ * keys_, of_g_.data() + 3 * count_ * keys_};
-  std::fill_n(row.of_q, 3 * keys_, 0.0), std::fill_n(row.of_g, 3 * keys_, 0.0);
-  ++count_;
-  return row;
-}
-
-void KeptRows::flush(GradientSumsHere& k, GradientSumsHere& v) {
-  const auto terms = [&](const std::vector<double>& all, std::int64_t j) {
-    const double* const from = all.data() + j;
-    return GradientTerms{from, from + keys_, from + 2 * keys_, 3 * keys_};
-  };
-  for (std::int64_t j = first_; j < last_; ++j) {
-    inner_loops().add_terms(terms(of_q_, j), count_, q_.data(), nullptr, dk_, dk_, k.row(j));
-    inner_loops().add_terms(terms(of_g_, j), count_, g_.data(), nullptr, dv_, dv_, v.row(j));
-  }
-  empty();
-}
-
 /// An element that errs by `error` before its scale, and by what each of its terms loses by underflow.
 ElementSums GroupPass::of_kernel(const GradientSumsHere& sums, std::size_t e, bool grouped, double error,
                                  double constant) const {

@@ -10,6 +10,7 @@
 #include "core/bound/gradient_terms.h"
 #include "core/oracle/gradients/gradient_sums.h"
 #include "core/oracle/gradients/gradients.h"
+#include "core/oracle/gradients/kept_rows.h"
 #include "core/oracle/rows/head.h"
 #include "core/problem/sequences.h"
 
@@ -38,34 +39,6 @@ void for_each_group(const Problem& c, Run&& run) {
 [[nodiscard]] inline std::int64_t row_of_key(const Problem& c, const Sequence& s, std::int64_t kv, std::int64_t j) {
   return (s.entry * c.k().shape()[1] + kv) * c.k().shape()[2] + s.first_key + j;
 }
-
-/// What a row adds to sums of keys, by its q and by its gradient by the output: value, error and size, [3][keys].
-struct KeptRow {
-  std::int64_t keys;
-  double *of_q, *of_g;
-  void set(double* of, std::int64_t j, double value, double error, double size) const {
-    of[j] = value, of[keys + j] = error, of[2 * keys + j] = size;
-  }
-};
-
-/// Rows of a head whose part in the sums of keys is not added up yet.
-class KeptRows {
- public:
-  void start(std::int64_t keys, std::int64_t dk, std::int64_t dv);
-  /// A row that adds nothing yet.
-  [[nodiscard]] KeptRow add(const double* q, const double* g);
-  /// The last one adds to keys from `first` to before `last` alone.
-  void reach(std::int64_t first, std::int64_t last) { first_ = std::min(first_, first), last_ = std::max(last_, last); }
-  [[nodiscard]] bool full() const { return count_ == most; }
-  void flush(GradientSumsHere& k, GradientSumsHere& v);
-
- private:
-  static constexpr std::int64_t most = 8;
-  void empty();
-
-  std::int64_t keys_ = 0, dk_ = 0, dv_ = 0, count_ = 0, first_ = 0, last_ = 0;
-  std::vector<double> of_q_, of_g_, q_, g_;
-};
 
 /// One thread's; memory is kept between groups.
 class GroupPass {
