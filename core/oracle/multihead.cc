@@ -1,4 +1,4 @@
-// Verdicts on multihead cases, and their bounds: everything exact in balls.
+// Verdicts on multihead cases, and their bounds: in double-double, and what that does not decide in balls.
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +8,17 @@
 #include "core/support/infinity.h"
 
 namespace attest {
+namespace {
+
+using detail::in_pairs;
+
+constexpr long first_balls = 192;
+
+long next_precision(long bits, long most) {
+  return bits == in_pairs ? std::min(first_balls, most) : std::min(2 * bits, most);
+}
+
+}  // namespace
 
 Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& arithmetic,
                         const OracleOptions& options) {
@@ -18,8 +29,10 @@ Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& a
   for (std::int64_t b = 0; b < batch; ++b) {
     std::vector<bool> decided(static_cast<std::size_t>(per_entry), false);
     bool more = true;
-    for (long bits = 192; more; bits = std::min(2 * bits, options.max_ball_precision)) {
+    for (long bits = options.first_level > 2 ? first_balls : in_pairs; more;
+         bits = next_precision(bits, options.max_ball_precision)) {
       const detail::MultiheadEntry entry = problem.evaluate(b, bits);
+      if (bits == in_pairs && !entry.settled) continue;
       const bool last = bits >= options.max_ball_precision;
       more = false;
       for (std::int64_t e = 0; e < per_entry; ++e) {
@@ -29,27 +42,25 @@ Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& a
         const double found = out[b * per_entry + e];
         const Excuse excuse = entry.excuse[at];
         detail::Decision d;
-        d.level = 3;
+        d.level = entry.level();
         d.allowed = entry.allowed[at];
         if (excuse != Excuse::none && excuse != Excuse::vacuous && excuse != Excuse::infinite) {
           tally.excuse(excuse, 1);
           continue;
         }
         if (!std::isfinite(found)) {
-          tally.not_finite(b * per_entry + e, found, detail::middle(entry.y[e]), d.allowed, 3);
+          tally.not_finite(b * per_entry + e, found, entry.value(e), d.allowed, d.level);
           continue;
         }
         if (excuse == Excuse::infinite) {
           tally.excuse(excuse, 1);
           continue;
         }
-        detail::Ball distance;
-        arb_set_d(distance, found);
-        arb_sub(distance, distance, entry.y[e], bits);
-        d.error = detail::upper_size(distance);
+        double least = 0;
+        entry.distance(e, found, least, d.error);
         if (entry.settled && d.error <= d.allowed * (1 - 0x1p-24)) {
           d.outcome = Outcome::held;
-        } else if (entry.settled && detail::lower_size(distance) > d.allowed * (1 + 0x1p-24)) {
+        } else if (entry.settled && least > d.allowed * (1 + 0x1p-24)) {
           d.outcome = Outcome::violated;
         } else if (!last) {
           decided[at] = false;
@@ -61,7 +72,7 @@ Verdict judge_multihead(const Problem& c, const Tensor& out, const Arithmetic& a
           tally.excuse(excuse, 1);
           continue;
         }
-        tally.add(b * per_entry + e, found, detail::middle(entry.y[e]), d);
+        tally.add(b * per_entry + e, found, entry.value(e), d);
       }
     }
   }
@@ -75,13 +86,14 @@ AttentionBounds multihead_bounds(const Problem& c, const Arithmetic& arithmetic,
   detail::MultiheadProblem problem(c, arithmetic, ignores_dead_values);
   for (std::int64_t b = 0; b < shape[0]; ++b) {
     detail::MultiheadEntry entry;
-    for (long bits = 128; bits <= OracleOptions{}.max_ball_precision; bits *= 2) {
+    const long most = OracleOptions{}.max_ball_precision;
+    for (long bits = in_pairs;; bits = next_precision(bits, most)) {
       entry = problem.evaluate(b, bits);
-      if (entry.settled) break;
+      if (entry.settled || bits >= most) break;
     }
     for (std::int64_t i = 0; i < rows; ++i) {
       RowBound row;
-      row.level = 3;
+      row.level = entry.level();
       row.lse = std::nan("");
       row.lse_certificate = row.lse_allowed = infinity;
       row.most_E = entry.most_E[static_cast<std::size_t>(i)];
@@ -91,8 +103,8 @@ AttentionBounds multihead_bounds(const Problem& c, const Arithmetic& arithmetic,
         ElementBound e;
         e.excuse = entry.settled ? entry.excuse[at] : Excuse::infinite;
         const bool known = e.excuse == Excuse::none || e.excuse == Excuse::vacuous;
-        e.value = known ? detail::middle(entry.y[static_cast<std::int64_t>(at)]) : std::nan("");
-        e.certificate = known ? detail::middle_error(entry.y[static_cast<std::int64_t>(at)]) : infinity;
+        e.value = known ? entry.value(i * columns + k) : std::nan("");
+        e.certificate = known ? entry.certificate(i * columns + k) : infinity;
         e.allowed = known ? entry.allowed[at] * (1 + 0x1p-24) : infinity;
         e.finite_required = known;
         bounds.elements.push_back(e);

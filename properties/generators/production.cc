@@ -96,7 +96,10 @@ constexpr SlopedModel sloped_models[] = {
 /// Multiplications of the problem, in double, as whole numbers would overflow.
 double products_of(const Recipe& r) {
   const auto d = [](std::int32_t extent) { return static_cast<double>(std::max(extent, 1)); };
-  return d(r.batch) * d(r.heads) * d(r.queries) * d(r.keys) * (d(r.dk) + d(r.dv));
+  const double attention = d(r.heads) * d(r.queries) * d(r.keys) * (d(r.dk) + d(r.dv));
+  if (r.operation != Operation::multihead) return d(r.batch) * attention;
+  const double of_queries = d(r.c_q) * d(r.dk) + d(r.dv) * d(r.d_o), of_keys = d(r.c_k) * d(r.dk) + d(r.c_v) * d(r.dv);
+  return d(r.batch) * (attention + d(r.heads) * (d(r.queries) * of_queries + d(r.keys) * of_keys));
 }
 
 template <class Value, std::size_t n>
@@ -128,9 +131,16 @@ void set_widths(Recipe& r, std::int32_t dk, std::int32_t dv) {
   r.dv = dv;
 }
 
-/// Brings a recipe to at most so many multiplications: fewer batch entries and key-value heads first, then fewer
-/// columns, then fewer heads to a group, and shorter lengths at last, the longer first. No fewer columns than
-/// `fewest_columns`.
+/// Brings a recipe to at most so many multiplications by shorter lengths, the longer first.
+void shorten(Recipe& r, double most_products) {
+  while (products_of(r) > most_products && std::max(r.queries, r.keys) > 1) {
+    std::int32_t& longer = r.queries > r.keys ? r.queries : r.keys;
+    longer = std::max(1, longer - std::max(1, longer / 8));
+  }
+}
+
+/// The same by fewer batch entries and key-value heads first, then fewer columns, then fewer heads to a group, and
+/// shorter lengths at last. No fewer columns than `fewest_columns`.
 void fit(Recipe& r, double most_products, std::int32_t fewest_columns) {
   const auto over = [&] { return products_of(r) > most_products; };
   while (over() && r.batch > 2) r.batch = (r.batch + 1) / 2;
@@ -139,10 +149,7 @@ void fit(Recipe& r, double most_products, std::int32_t fewest_columns) {
   if (over()) r.batch = 1;
   while (over() && r.kv_heads > 1) set_heads(r, (r.kv_heads + 1) / 2, r.heads / r.kv_heads);
   while (over() && r.heads > 1) r.heads = (r.heads + 1) / 2;
-  while (over() && std::max(r.queries, r.keys) > 1) {
-    std::int32_t& longer = r.queries > r.keys ? r.queries : r.keys;
-    longer = std::max(1, longer - std::max(1, longer / 8));
-  }
+  shorten(r, most_products);
 }
 
 constexpr std::int32_t longest_edge = 400, all_columns = std::numeric_limits<std::int32_t>::max();
@@ -334,6 +341,33 @@ constexpr double most_products(LargeFor what) {
 }
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
+/// The same of multi-head attention. Scores that double-doubles do not tell apart are enclosed in balls, of which a
+/// product costs some fifty times as much.
+double most_multihead_products(const Recipe& r, LargeFor what, double of_definition) {
+  return r.matrices == MatrixKind::huge || what == LargeFor::law ? 0x1p18 : of_definition;
+}
+
+/// A layer of a model that is small enough for many of its tokens: heads and the width of each.
+struct Layer {
+  std::int32_t heads, width;
+};
+constexpr std::array<Layer, 6> layers{{{2, 32}, {4, 32}, {8, 32}, {2, 64}, {4, 64}, {2, 128}}};
+
+/// Of a law with narrower heads, so that there are as many tokens.
+void of_a_layer(Recipe& r, Stream& stream, LargeFor what) {
+  Layer layer = one_of(stream, layers);
+  if (what == LargeFor::law) layer.width /= 4;
+  r.batch = 1;
+  set_heads(r, layer.heads, 1);
+  set_widths(r, layer.width, stream.one_in(4) ? layer.width / 2 : layer.width);
+  r.c_q = r.c_k = r.c_v = r.d_o = layer.heads * layer.width;
+  // A decoder's input may be of another width than what it attends to.
+  if (stream.one_in(3)) r.c_k = r.c_v = r.c_q / 2;
+  r.queries = stream.one_in(4) ? 1 : edge(stream, 130);
+  r.keys = edge(stream, 130);
+  shorten(r, most_multihead_products(r, what, products_of_definition));
+}
+
 /// That of the given shapes whose turn it is.
 void give_shape(Recipe& r, const Shapes& shapes, std::int64_t number) {
   const Extents& e = shapes.given[static_cast<std::size_t>(number) % shapes.given.size()];
@@ -460,27 +494,25 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
   std::int32_t width = one_of(stream, std::array{4, 8, 16});
   r.c_q = r.c_k = r.c_v = r.d_o = 8;
-  // (A product costs some hundred times what one of attention does, as projections are enclosed in balls.)
-  const bool is_law = what == LargeFor::law;
-  double products = is_law ? 0x1p15 : 0x1p17;
-  switch (stream.below(4)) {
+  switch (stream.below(5)) {
     case 0:
       // Lengths beyond a tile.
       set_heads(r, between(stream, 1, 3), 1);
       r.queries = edge(stream, 130);
       r.keys = edge(stream, 130);
-      products = is_law ? 0x1p17 : 0x1p18;
       break;
     case 1:
       // Heads of a model's width over several tiles.
       width = one_of(stream, std::array{32, 64, 64, 128});
       r.batch = 1;
       set_heads(r, between(stream, 1, 2), 1);
-      r.queries = edge(stream, 200);
-      r.keys = edge(stream, 200);
-      products = is_law ? 0x1p18 : 0x1p20;
+      r.queries = edge(stream, longest_edge);
+      r.keys = edge(stream, longest_edge);
       break;
     case 2:
+      // Heads and tokens of a model: all heads beside one another are as wide as a token.
+      return of_a_layer(r, stream, what);
+    case 3:
       // Heads and batch entries beyond a block of them.
       set_heads(r, one_of(stream, std::array{5, 6, 8, 9, 12, 16, 20}), 1);
       r.batch = one_of(stream, std::array{1, 2, 3, 5, 8, 9});
@@ -497,7 +529,7 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
       break;
   }
   set_widths(r, width, width);
-  fit(r, products, width);
+  fit(r, most_multihead_products(r, what, 0x1p21), width);
 }
 
 }  // namespace attest

@@ -77,8 +77,8 @@ bool give_model_window(Recipe& recipe, Stream& stream);
 /// chunk. Of `heads` only heads and widths are read. The same each time.
 [[nodiscard]] std::vector<Extents> with_production_lengths(const Extents& heads, bool decoding);
 
-/// As make_production, of multi-head attention: lengths beyond a tile, up to twenty heads or wide tokens. Narrow tokens
-/// otherwise, as projections make its bound dear.
+/// As make_production, of multi-head attention: lengths beyond a tile, layers of models, up to twenty heads or wide
+/// tokens. Narrow tokens otherwise, so that what is multiplied is rather those of the heads than projections.
 void make_multihead_production(Recipe& recipe, const Shapes& shapes, std::int64_t number, LargeFor what);
 
 }  // namespace attest

@@ -1,6 +1,7 @@
 #include "core/oracle/rows/double_double_row.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/bound/loops/inner_loops.h"
 #include "core/support/room.h"
@@ -16,19 +17,38 @@
 //                key_terms takes a unit to mean.
 //   sums         (n+4)^2/2 u^2 of numerator and denominator each, the quotient a few u^2: below (2n+8) 2^-89 of
 //                sum alpha_j |v_j| while n <= 10^5.
+//   low parts    of q and of k, each at most u of its high part: two products in double and what is added, and the
+//                product of both, which is left out: below 8 (dk+4) u^2 X_j; of values 8 (n+4) u^2 of sum w_j |v_j|.
+//                2^-90 is 2^16 u^2 and (dk+4)/2 below 50,003, which leaves room for them.
 //   underflow    a weight below exp(-708) is 0, any other is within 2^-1074; each product with a value loses at most
 //                2^-1070, the sum of weights is at least 1. That is what element_bounds adds for any unit.
 namespace attest::detail {
-namespace {
 
-constexpr std::int64_t most_terms = 100000;
+void DoubleDoubleRow::add_low_products(const Head& head, const Row& row, const LowParts& low, std::int64_t front,
+                                       std::int64_t count) {
+  const std::int64_t before = front * panel_width;
+  for (const auto& [q, panels] : {std::pair(row.q, low.panels), std::pair(low.q, head.panels.data())}) {
+    fit(part_, count * panel_width);
+    inner_loops().plain_dots(q, head.dk, panels + before * head.dk, count, part_.data());
+    for (std::int64_t j = 0; j < count * panel_width; ++j)
+      x_low_[static_cast<std::size_t>(before + j)] += part_[static_cast<std::size_t>(j)];
+  }
+}
 
-}  // namespace
+void DoubleDoubleRow::add_low_values(const Head& head, const Row& row, const LowParts& low) {
+  fit(part_, head.stride);
+  inner_loops().combine(w_.data(), row.keys.index, row.n, low.v, head.stride, part_.data());
+  for (std::int64_t e = 0; e < head.stride; ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    const DoubleDouble sum = two_sum(o[at], o_low[at] + part_[at]);
+    o[at] = sum.high, o_low[at] = sum.low;
+  }
+}
 
-bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
+bool DoubleDoubleRow::evaluate(const Head& head, const Row& row, const LowParts* low) {
   const std::int64_t n = row.n;
   const double tau = head.scale;
-  if (n > most_terms || head.dk > most_terms || !(std::fabs(tau) <= 0x1p900)) return false;
+  if (n > most_terms_in_pairs || head.dk > most_terms_in_pairs || !(std::fabs(tau) <= 0x1p900)) return false;
   const std::int64_t room = padded(head.places());
   for (auto* array : {&x_, &x_low_, &s, &s_low_, &t, &w_, &w_low_}) fit(*array, room);
   if (head.softcap > 0) fit(capped, room);
@@ -42,6 +62,7 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   const std::int64_t front = first / panel_width, before = front * panel_width;
   loops.dots_dd(row.q, head.dk, head.panels.data() + before * head.dk, (last + panel_width - 1) / panel_width - front,
                 x_.data() + before, x_low_.data() + before);
+  if (low) add_low_products(head, row, *low, front, (last + panel_width - 1) / panel_width - front);
   if (head.places() > head.keys)
     x_[static_cast<std::size_t>(head.keys)] = x_low_[static_cast<std::size_t>(head.keys)] = 0;
   const bool pre = head.convention == MaskConvention::pre_scale;
@@ -96,6 +117,7 @@ bool DoubleDoubleRow::evaluate(const Head& head, const Row& row) {
   reference = m;
 
   loops.combine_dd(w_.data(), w_low_.data(), row.keys.index, n, head.v.data(), head.stride, o.data(), o_low.data());
+  if (low) add_low_values(head, row, *low);
   for (std::int64_t e = 0; e < head.dv; ++e) {
     const auto at = static_cast<std::size_t>(e);
     const DoubleDouble value = quotient_of({o[at], o_low[at]}, sum_);

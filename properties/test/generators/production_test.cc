@@ -261,7 +261,6 @@ TEST(Production, MultiHeadAttentionHasHeadsOfAModelOverSeveralTiles) {
   EXPECT_GE(long_too, 2);
 }
 
-// Its bounds are computed in balls: what attention is judged on in a millisecond takes a second there.
 TEST(Production, MultiHeadAttentionIsLessOfLawsThanOfTheDefinition) {
   const auto most = [](LargeFor what) {
     double products = 0;
@@ -269,13 +268,34 @@ TEST(Production, MultiHeadAttentionIsLessOfLawsThanOfTheDefinition) {
       Recipe r;
       r.operation = Operation::multihead, r.seed = seed * 0x9e3779b97f4a7c15U;
       make_multihead_production(r, default_shapes, 0, what);
-      products = std::max(products, static_cast<double>(r.batch) * r.heads * r.queries * r.keys * (r.dk + r.dv));
+      const double scored = static_cast<double>(r.queries) * r.keys * (r.dk + r.dv);
+      const double of_queries = r.queries * (static_cast<double>(r.c_q) * r.dk + static_cast<double>(r.dv) * r.d_o),
+                   of_keys = r.keys * (static_cast<double>(r.c_k) * r.dk + static_cast<double>(r.c_v) * r.dv);
+      products = std::max(products, r.batch * r.heads * (scored + of_queries + of_keys));
     }
     return products;
   };
   EXPECT_LE(most(LargeFor::law), 0x1p18);
-  EXPECT_GT(most(LargeFor::definition), 0x1p19);
-  EXPECT_LE(most(LargeFor::definition), 0x1p20);
+  EXPECT_GT(most(LargeFor::definition), 0x1p22);
+  EXPECT_LE(most(LargeFor::definition), 0x1p23);
+}
+
+TEST(Production, MultiHeadAttentionHasLayersOfModels) {
+  std::set<std::pair<std::int64_t, std::int64_t>> layers;
+  int long_ones = 0, decoding = 0, of_two_widths = 0;
+  for (std::int64_t k = 0; k < 4000; ++k) {
+    const Case c = generate(property_named("multihead.oracle"), DType::f32, 1, k, default_shapes);
+    const Extents e = extents_of(c);
+    if (e.dk < 32 || e.c_q != e.heads * e.dk) continue;
+    layers.emplace(e.heads, e.dk);
+    long_ones += e.queries > 48 && e.keys > 48 ? 1 : 0;
+    decoding += e.queries == 1 ? 1 : 0;
+    of_two_widths += e.c_k != e.c_q ? 1 : 0;
+  }
+  EXPECT_GE(layers.size(), 5U);
+  EXPECT_GE(long_ones, 5);
+  EXPECT_GE(decoding, 4);
+  EXPECT_GE(of_two_widths, 5);
 }
 
 TEST(Production, GivenShapesAreDrawnInTurn) {
