@@ -338,8 +338,17 @@ Summary summarise(const Journal& journal, const std::filesystem::path& folder) {
     }
     if (summary.drawn_whole) require_enough_shapes_and_forms(kernel, manifest);
     if (manifest && (!journal.run || journal.run->case_files.empty())) {
-      kernel.combinations = combinations_in(drawn_in(kernel), *manifest);
-      if (!kernel.combinations.empty()) kernel.pairs = pairs_offered(*manifest);
+      // Of a variant that no property of the run speaks of nothing is said, whatever the manifest offers.
+      Manifest asked = *manifest;
+      std::erase_if(asked.variants, [&, &of = properties](const auto& variant) {
+        return std::ranges::none_of(of, [&](const auto& property) {
+          const auto row = rows.find(property.first);
+          return row == rows.end() ||
+                 (row->second->operation != Operation::multihead && row->second->holds_under(variant.first));
+        });
+      });
+      kernel.combinations = combinations_in(drawn_in(kernel), asked);
+      if (!kernel.combinations.empty()) kernel.pairs = pairs_offered(asked);
     }
     if (kernel.verdict == Outcome::violated) {
       kernel.explanations = explanations_in(journal, id, dtype);

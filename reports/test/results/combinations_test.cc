@@ -36,12 +36,12 @@ DrawnCounts ten_of_each(const Manifest& m) {
   return drawn;
 }
 
-Journal journal_of(const Manifest& m, const DrawnCounts& drawn) {
+Journal journal_of(const Manifest& m, const DrawnCounts& drawn, const char* property = "attention.oracle") {
   Journal journal = fake::ended_journal();
   journal.kernels = {{"k", to_json(m), ""}};
   Tally tally = fake::tally_of(1000);
   tally.drawn = drawn;
-  fake::add_batch(journal, {"attention.oracle", "k", "f32"}, tally);
+  fake::add_batch(journal, {property, "k", "f32"}, tally);
   return journal;
 }
 
@@ -140,6 +140,18 @@ TEST(Combinations, PairsOfWhichNoCaseHadBothAreTold) {
             "1 of 3 pairs of variants judged together; never lengths with softcap, sink with softcap");
   EXPECT_THAT(html_page(summary, journal, "", conclude(summary)), Says("no case had both", "lengths with softcap"));
   EXPECT_THAT(to_markdown(summary, journal, "", conclude(summary)), Says("1 of 3 pairs of variants judged together"));
+}
+
+TEST(Combinations, OfVariantsThatNoAskedPropertyIsAboutNothingIsSaid) {
+  const Manifest m = offering(R"("sink": {}, "lengths": {})");
+  const auto said = [&](const char* property) {
+    const Journal journal = journal_of(m, {{kind_of({"", Placing::none, false, Masking::none}), 7}}, property);
+    return combinations_text(combinations_in(summarise(journal, "")));
+  };
+  EXPECT_EQ(said("attention.oracle"), "no judged case has lengths, sink");
+  EXPECT_EQ(said("sink.equals-key"), "no judged case has sink");
+  EXPECT_EQ(said("multihead.oracle"), "");
+  EXPECT_EQ(said("multihead.promised"), "") << "which holds under any";
 }
 
 // That no judged case has a variant is not said of one that was judged beside another alone.
