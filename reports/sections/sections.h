@@ -87,7 +87,7 @@ struct Brief {
 [[nodiscard]] Brief drawn_brief(const Reported& run);
 [[nodiscard]] Brief notes_brief(const Reported& run);
 /// What attention has elsewhere and no case can ask for.
-inline constexpr std::string_view no_run_covers = "gradients of caches, and those that a log-sum-exp passes on";
+inline constexpr std::string_view no_run_covers = "gradients of caches";
 /// What the run says nothing about, and why.
 [[nodiscard]] Blocks uncovered_page(const Reported& run);
 [[nodiscard]] Brief uncovered_brief(const Reported& run);
