@@ -17,9 +17,10 @@ inline std::int64_t count_of(const nlohmann::json& value) {
 /// A number of at least 0, or "inf" as JsonWriter writes it.
 inline double utilisation_of(const nlohmann::json& value) {
   if (value == "inf") return std::numeric_limits<double>::infinity();
-  const double number = value.get<double>();
-  if (!(number >= 0)) throw nlohmann::json::type_error::create(302, "not a utilisation", &value);
-  return number;
+  const bool right = value.is_number() && value.get<double>() >= 0;
+  if (!right) throw nlohmann::json::type_error::create(302, "not a utilisation", &value);
+  // -0, which is at least 0, is written in another way.
+  return value.get<double>() + 0.0;
 }
 
 }  // namespace attest

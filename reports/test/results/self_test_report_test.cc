@@ -39,6 +39,17 @@ TEST(SelfTestReport, ComesBackFromItsFile) {
   EXPECT_EQ(after.result.worsts[0].unguided, before.result.worsts[0].unguided);
 }
 
+// Found by scores_fuzzer: what was read was not what was written of it.
+TEST(SelfTestReport, ANegativeZeroIsZero) {
+  std::string text = self_test_json(example().result, example().plan);
+  text.replace(text.find("[0.75,"), 6, "[-0e7,");
+  const SelfTestRead read = parse_self_test(text, "it");
+  EXPECT_FALSE(std::signbit(read.result.worsts[0].guided[0]));
+  const std::string written = self_test_json(read.result, read.plan);
+  const SelfTestRead again = parse_self_test(written, "it");
+  EXPECT_EQ(self_test_json(again.result, again.plan), written);
+}
+
 TEST(SelfTestReport, IsRefusedInOneLine) {
   const std::string good = self_test_json(example().result, example().plan);
   for (const std::string& text : {std::string("{}"), std::string("["), std::string("{\"schema\":\"other\"}"),
@@ -47,6 +58,7 @@ TEST(SelfTestReport, IsRefusedInOneLine) {
                                   std::string(good).replace(good.find("[5,7,101]"), 9, "[1e300]"),
                                   std::string(good).replace(good.find("[5,7,101]"), 9, "[-5]"),
                                   std::string(good).replace(good.find("[0.75,"), 6, "[-0.75,"),
+                                  std::string(good).replace(good.find("[0.75,"), 6, "[true,"),
                                   std::string(good).replace(good.find("[0.75,"), 6, "[\"nan\",")}) {
     EXPECT_THAT(refusal([&] { return parse_self_test(text, "it"); }), testing::StartsWith("it: ")) << text;
   }
