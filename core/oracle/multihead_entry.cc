@@ -259,6 +259,10 @@ Excuse MultiheadProblem::head_row(const HeadOfRow& head, long bits, HeadsRow& ou
   if (!terms.in_domain) return Excuse::overflow;
   elements_.resize(static_cast<std::size_t>(dv_));
   element_bounds(profile_, keys, terms, values, row_.value, row_.radius, scratch_, elements_.data());
+  if (bits == in_pairs && !pairs_.sharp(enclosed_[static_cast<std::size_t>(head.h)], terms, elements_)) {
+    settled = false;
+    return Excuse::none;
+  }
 
   std::vector<double>& apart = out.apart[static_cast<std::size_t>(head.h)];
   apart.clear();

@@ -96,8 +96,8 @@ void take_errors(const InputRows& input, const Weights& w, const ProjectionProfi
     for (std::int64_t c = 0; c < out.columns; ++c) {
       const auto cell = static_cast<std::size_t>(i * out.columns + c);
       if (i < input.rows) out.error[cell] = error_of_projection(g, w.inner, out.middle[cell], out.size[cell]);
-      // The midpoint is itself rounded to a double.
-      out.error[cell] += 0x1p-52 * std::fabs(out.middle[cell]);
+      // The midpoint is itself rounded to a double, of a number that is known to within its radius.
+      out.error[cell] += 0x1p-52 * std::fabs(out.middle[cell]) + (out.radius.empty() ? 0.0 : out.radius[cell]);
       if (!((1 + chain) * out.size[cell] + out.error[cell] <= g.largest))
         out.usable[static_cast<std::size_t>(i)] = false;
     }

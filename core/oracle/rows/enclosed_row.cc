@@ -113,10 +113,9 @@ double EnclosedRow::score_error(const EnclosedHead& head, const EnclosedMatrix& 
     const auto e = static_cast<std::size_t>(j);
     const double away = pairs_.reference.high - pairs_.s[e], b = row_.keys.b ? std::fabs(row_.keys.b[j]) : 0.0;
     const double error = common + 0x1p-98 * (b + away);
-    if (away <= vanishing)
-      most = std::max(most, error);
-    else if (!(error <= away / 32))
-      return infinity;
+    // NaN, of an infinite product with 0, is no error that is known.
+    if (!(error <= (away <= vanishing ? most_of_scores : away / 32))) return infinity;
+    if (away <= vanishing) most = std::max(most, error);
   }
   return most;
 }
@@ -145,6 +144,16 @@ void EnclosedRow::take_radii(const EnclosedHead& head, double of_scores) {
       to[c] =
           std::fabs((v[c] - pairs_.o[c]) + (low[c] - pairs_.o_low[c])) * (1 + 0x1p-50) + radius[c] + head.v_radius_[c];
   }
+}
+
+bool EnclosedRow::sharp(const EnclosedHead& head, const KeyTerms& terms,
+                        const std::vector<ElementTerms>& elements) const {
+  if (terms.capped) return true;
+  for (std::size_t c = 0; c < radius.size(); ++c) {
+    const double blurred = std::min(2 * terms.reach * (radius[c] + head.v_radius_[c]), elements[c].score);
+    if (!(blurred <= 0x1p-20 * elements[c].allowed)) return false;
+  }
+  return true;
 }
 
 void EnclosedRow::attach(RowKeys& keys, RowValues& values) const {

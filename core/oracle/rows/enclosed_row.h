@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/bound/row_bound.h"
 #include "core/oracle/rows/double_double_row.h"
 #include "core/oracle/rows/head.h"
 
@@ -42,6 +43,11 @@ class EnclosedRow {
                               std::span<const std::int64_t> visible, std::span<const double> mask);
   /// Points `keys` and `values` at these arrays; their scores and distances are those of doubles.
   void attach(RowKeys& keys, RowValues& values) const;
+
+  /// Is the bound of every element that was made of these distances within a relative 2^-20 of that of the exact ones?
+  /// An error of a score lets weights grow without end in the bound, and what the distances owe to radii with them.
+  [[nodiscard]] bool sharp(const EnclosedHead& head, const KeyTerms& terms,
+                           const std::vector<ElementTerms>& elements) const;
 
   [[nodiscard]] const std::vector<double>& alpha() const { return pairs_.alpha; }
   /// The values are within `radius` of high + low; within `to_value` of high.
