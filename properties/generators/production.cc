@@ -341,10 +341,14 @@ constexpr double most_products(LargeFor what) {
 }
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
-/// The same of multi-head attention. Scores that double-doubles do not tell apart are enclosed in balls, of which a
-/// product costs some fifty times as much.
+/// The same of multi-head attention. Rows of scores so large that double-doubles do not tell them apart, or that a
+/// narrow format knows nothing of them, are enclosed in balls, of which a product costs some fifty times as much.
 double most_multihead_products(const Recipe& r, LargeFor what, double of_definition) {
-  return r.matrices == MatrixKind::huge || what == LargeFor::law ? 0x1p18 : of_definition;
+  const bool wide = r.dtype == DType::f32 || r.dtype == DType::f64;
+  const bool large_scores = r.matrices == MatrixKind::gaussian_ten || r.matrices == MatrixKind::integers ||
+                            r.matrices == MatrixKind::powers_of_two;
+  const bool in_balls = r.matrices == MatrixKind::huge || (large_scores && !wide);
+  return in_balls || what == LargeFor::law ? 0x1p18 : of_definition;
 }
 
 /// A layer of a model that is small enough for many of its tokens: heads and the width of each.
