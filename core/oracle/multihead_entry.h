@@ -69,8 +69,7 @@ class MultiheadProblem {
   bool project(std::int64_t batch, long bits);
   /// One head's part of a row.
   Excuse head_row(const HeadOfRow& head, long bits, HeadsRow& out, bool& settled);
-  /// Exact attention of a head's row on the exact Q, K and V, into row_; false where more bits are
-  /// needed.
+  /// Exact attention of a head's row on the exact Q, K and V, into row_; false where more bits are needed.
   bool evaluate_row(const HeadOfRow& head, long bits);
   /// Fills visible_ and bias_; why the row has no bound, if it has none.
   Excuse see_keys(const HeadOfRow& head);
@@ -88,7 +87,7 @@ class MultiheadProblem {
   /// not known (they make up half of it or more) tells nothing; nor does one whose other part is as large as the
   /// numbers that Y is summed from. One key, or values that hardly differ, leave the scores no part in the bound.
   void output(std::int64_t i, std::int64_t d_o, const HeadsRow& heads, MultiheadEntry& entry);
-  /// Y itself, of row i; returns |Y| of each column from above.
+  /// Y itself, of row i, into the entry, and |Y| of each column from above into output_sizes_.
   void exact_output(std::int64_t i, std::int64_t d_o, const HeadsRow& heads, MultiheadEntry& entry);
   /// Is B at least as much as an element of Y with these factors, of the heads' columns from `first` on, moves by
   /// whatever weights every head gives its keys? Nearly always one key tells that it is not.
