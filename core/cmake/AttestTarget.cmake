@@ -86,7 +86,8 @@ function(attest_test name)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES ${properties})
   else()
-    gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
+    # Parameters have names of their own; GoogleTest's prints of them are mostly bytes.
+    gtest_discover_tests(${name} NO_PRETTY_VALUES PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
   endif()
 endfunction()
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -27,6 +28,25 @@ std::string shown(const json& value) {
 
 std::size_t position_of(std::string_view word, std::span<const std::string_view> known) {
   return static_cast<std::size_t>(std::find(known.begin(), known.end(), word) - known.begin());
+}
+
+/// Whether two keys have one of their words, parted by underscores, in common, and one that says something.
+bool share_a_word(std::string_view a, std::string_view b) {
+  constexpr std::size_t least = 4;
+  const auto words = [](std::string_view key) { return std::views::split(key, '_'); };
+  return std::ranges::any_of(words(a), [&](const auto& one) {
+    return std::ranges::size(one) >= least &&
+           std::ranges::any_of(words(b), [&](const auto& other) { return std::ranges::equal(one, other); });
+  });
+}
+
+/// The end of an error line about an unknown key that is no slip of a known one, where they are too many to list:
+/// `; did you mean "grouped_query"?`, of "grouped_heads".
+std::string suggestion_by_word(std::string_view key, std::span<const std::string_view> known) {
+  std::vector<std::string> alike;
+  for (const std::string_view name : known)
+    if (share_a_word(key, name)) alike.push_back(fmt::format("\"{}\"", name));
+  return alike.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(alike, " or "));
 }
 
 }  // namespace
@@ -64,8 +84,10 @@ JsonObject::JsonObject(const json& value, std::string where, std::span<const std
     : JsonObject(value, std::move(where)) {
   for (const auto& item : value.items()) {
     if (position_of(item.key(), known) < known.size()) continue;
-    throw UsageError(fmt::format("{}unknown key {}{}", where_.empty() ? "" : where_ + ": ", in_quotes(item.key()),
-                                 suggestion(item.key(), known)));
+    std::string remedy = suggestion(item.key(), known);
+    if (remedy.empty()) remedy = suggestion_by_word(item.key(), known);
+    throw UsageError(
+        fmt::format("{}unknown key {}{}", where_.empty() ? "" : where_ + ": ", in_quotes(item.key()), remedy));
   }
 }
 

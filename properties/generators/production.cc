@@ -380,6 +380,21 @@ void give_shape(Recipe& r, const Shapes& shapes, std::int64_t number) {
   r.queries = small(e.queries), r.keys = small(e.keys), r.dk = small(e.dk), r.dv = small(e.dv);
 }
 
+constexpr std::int32_t narrow_token = 8;
+
+/// Of given heads, tokens as wide as all of them together, as models have them: halved until the projections cost no
+/// more than attention itself, or than a case may that was drawn.
+void set_tokens(Recipe& r, double most_products) {
+  const auto products_with = [&r](std::int32_t width) {
+    r.c_q = r.c_k = r.c_v = r.d_o = width;
+    return products_of(r);
+  };
+  const double most = std::max(most_products, 2 * products_with(0));
+  constexpr std::int64_t widest = std::int64_t{1} << 16;
+  auto width = static_cast<std::int32_t>(std::clamp<std::int64_t>(std::int64_t{r.heads} * r.dk, narrow_token, widest));
+  while (products_with(width) > most && width > narrow_token) width = std::max(width / 2, narrow_token);
+}
+
 }  // namespace
 
 std::string to_string(const Shapes& shapes) {
@@ -492,12 +507,12 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
   if (!shapes.given.empty()) {
     give_shape(r, shapes, number);
     set_heads(r, r.heads, 1);
-    r.c_q = r.c_k = r.c_v = r.d_o = 8;
+    set_tokens(r, most_multihead_products(r, what, products_of_definition));
     return;
   }
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
   std::int32_t width = one_of(stream, std::array{4, 8, 16});
-  r.c_q = r.c_k = r.c_v = r.d_o = 8;
+  r.c_q = r.c_k = r.c_v = r.d_o = narrow_token;
   switch (stream.below(5)) {
     case 0:
       // Lengths beyond a tile.

@@ -23,6 +23,7 @@ std::optional<Cause> read_cause(const std::string& text) {
     json.at("misreadings").get_to(cause.misreadings);
     if (json.contains("right")) json["right"].get_to(cause.right);  // of before: not asked
     json.at("condition").get_to(cause.condition);
+    cause.by_own_answers = json.value("by_own_answers", false);  // of before: not asked
     json.at("cases").get_to(cause.cases);
     json.at("violated").get_to(cause.violated);
     json.at("others").get_to(cause.others);
@@ -44,6 +45,7 @@ void join(Cause& cause, Cause other) {
   };
   add_new(cause.dtypes, other.dtypes);
   add_new(cause.properties, other.properties);
+  cause.by_own_answers = cause.by_own_answers || other.by_own_answers;
   cause.cases += other.cases;
   cause.violated += other.violated;
   cause.others += other.others;
@@ -82,6 +84,7 @@ std::string to_json(const Cause& cause) {
   list("misreadings", cause.misreadings);
   list("right", cause.right);
   json.member("condition", cause.condition)
+      .member("by_own_answers", cause.by_own_answers)
       .member("cases", cause.cases)
       .member("violated", cause.violated)
       .member("others", cause.others)

@@ -18,6 +18,8 @@ struct Cause {
   std::vector<std::string> misreadings{};  ///< what misreadings_of says; empty: nothing
   std::vector<std::string> right{};        ///< what right_nearby says of the example
   std::string condition{};                 ///< as Condition::words
+  /// Gradients of its saved cases are wrong by the formulas at the out and lse that the kernel itself returns, too.
+  bool by_own_answers = false;
   /// Cases that were looked at and meet the condition, violated ones of them, and the same of the others that are not
   /// another cause's; 0 where there was nothing to look at (captured cases, campaigns, journals of before).
   std::int64_t cases = 0, violated = 0, others = 0, others_violated = 0;

@@ -21,6 +21,14 @@ constexpr std::size_t most_observed = 8000;
 /// Cases that are put to the kernel, saved ones and drawn ones.
 constexpr std::size_t most_saved = 12, most_drawn = 6;
 
+constexpr std::size_t most_asked_by_own_answers = 3;
+
+/// A finding with its case.
+struct Saved {
+  const FindingRecord* finding;
+  Case value;
+};
+
 /// A subject of a kernel with violated cases.
 struct Failing {
   const Property* property;
@@ -174,16 +182,13 @@ class Causes {
                 .misreadings = {},
                 .right = {},
                 .condition = condition.words,
+                .by_own_answers = false,
                 .cases = condition.cases,
                 .violated = condition.violated,
                 .others = condition.others,
                 .others_violated = condition.others_violated,
                 .example = {}};
     name_subjects(cause, number);
-    struct Saved {
-      const FindingRecord* finding;
-      Case value;
-    };
     std::vector<Saved> saved;
     for (const FindingRecord* finding : findings_) {
       if (place_of(finding->subject, finding->k) != number || !folder_.files().holds(finding->case_file)) continue;
@@ -203,6 +208,7 @@ class Causes {
       cause.example = example.subject, cause.example_k = example.k;
       if (!example.repetition) cause.right = right_nearby(kernel_, saved[0].value);
     }
+    cause.by_own_answers = wrong_by_own_answers(saved);
     std::vector<Case> asked;
     for (const Saved& one : saved) {
       const Violation violation = one.finding->verdict.violation;
@@ -216,6 +222,18 @@ class Causes {
     add_drawn(asked, number);
     cause.misreadings = misreadings_of(kernel_, asked);
     return cause;
+  }
+  /// The row that judges gradients by the kernel's own answers is of other draws than those that are wrong, and may
+  /// have held on them.
+  bool wrong_by_own_answers(const std::vector<Saved>& saved) {
+    const auto given = std::ranges::find(catalogue(), std::string_view("backward.given"), &Property::name);
+    std::size_t asked = 0;
+    for (const Saved& one : saved) {
+      if (!one.finding->subject.property.starts_with("backward.oracle-") || one.finding->repetition) continue;
+      if (asked++ == most_asked_by_own_answers) break;
+      if (check_case(**given, kernel_, one.value).outcome == Outcome::violated) return true;
+    }
+    return false;
   }
   /// Cases as they were drawn, which have more in them than shrunk ones: of each property one before any has a second.
   void add_drawn(std::vector<Case>& asked, std::size_t number) {

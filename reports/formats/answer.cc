@@ -257,6 +257,8 @@ class Answer {
           worst = std::max(worst, kernel.worst()->tally.worst_utilisation);
       if (worst > 0)
         words += fmt::format("; of what held the worst error is {} of what is allowed", short_number(worst));
+      // A manifest that is silent about what the kernel has keeps it from being sent that.
+      if (const std::string needs = needs_text(summary_); !needs.empty()) words += "; " + needs;
       add("coverage", words, 4);
     }
     strips();

@@ -55,6 +55,42 @@ NotJudged not_judged(const std::vector<const PropertySummary*>& of) {
   return result;
 }
 
+/// The properties of a run that are about what its kernels do, by whether they were judged.
+struct Counted {
+  std::int64_t judged = 0, hardly = 0, others = 0, needing = 0;
+  std::string needs;  ///< of the `needing`, the most first: "13 need a mask, 2 a causal form"
+};
+
+Counted counted(const Summary& summary) {
+  std::map<std::string_view, std::vector<const PropertySummary*>> by_name;
+  for (const KernelSummary& kernel : summary.kernels)
+    for (const PropertySummary& property : kernel.properties) by_name[property.name].push_back(&property);
+  Counted count;
+  std::map<std::string, std::int64_t> needs;
+  for (const auto& [name, of] : by_name) {
+    const auto is_judged = [](const PropertySummary* one) {
+      return one->verdict != Outcome::skipped && one->tally.judged() > 0 && !one->hardly_tested;
+    };
+    if (std::ranges::any_of(of, is_judged)) {
+      ++count.judged;
+    } else if (std::ranges::any_of(of, [](const PropertySummary* one) { return one->hardly_tested; })) {
+      ++count.hardly;
+    } else if (const NotJudged why = not_judged(of); why.about_the_kernels) {
+      ++(why.need.empty() ? count.others : needs[why.need]);
+    }
+  }
+  std::vector<std::pair<std::int64_t, std::string>> order;
+  for (const auto& [need, properties] : needs) count.needing += properties, order.emplace_back(-properties, need);
+  std::ranges::sort(order);
+  for (const auto& [properties, need] : order)
+    count.needs += fmt::format("{}{}{} {}", count.needs.empty() ? "" : ", ", -properties,
+                               !count.needs.empty() ? ""
+                               : properties == -1   ? " needs"
+                                                    : " need",
+                               need);
+  return count;
+}
+
 }  // namespace
 
 OtherwiseRight otherwise_right(const Summary& summary) {
@@ -83,39 +119,19 @@ OtherwiseRight otherwise_right(const Summary& summary) {
 }
 
 std::string properties_text(const Summary& summary) {
-  std::map<std::string_view, std::vector<const PropertySummary*>> by_name;
-  for (const KernelSummary& kernel : summary.kernels)
-    for (const PropertySummary& property : kernel.properties) by_name[property.name].push_back(&property);
-  std::int64_t judged = 0, hardly = 0, others = 0;
-  std::map<std::string, std::int64_t> needs;
-  for (const auto& [name, of] : by_name) {
-    const auto is_judged = [](const PropertySummary* one) {
-      return one->verdict != Outcome::skipped && one->tally.judged() > 0 && !one->hardly_tested;
-    };
-    if (std::ranges::any_of(of, is_judged)) {
-      ++judged;
-    } else if (std::ranges::any_of(of, [](const PropertySummary* one) { return one->hardly_tested; })) {
-      ++hardly;
-    } else if (const NotJudged why = not_judged(of); why.about_the_kernels) {
-      ++(why.need.empty() ? others : needs[why.need]);
-    }
-  }
-  std::int64_t all = judged + hardly + others;
-  std::vector<std::pair<std::int64_t, std::string>> order;
-  for (const auto& [need, count] : needs) all += count, order.emplace_back(-count, need);
+  const Counted count = counted(summary);
+  const std::int64_t all = count.judged + count.hardly + count.others + count.needing;
   if (all == 0) return {};
-  std::ranges::sort(order);
-  std::string why;
-  for (const auto& [count, need] : order)
-    why += fmt::format("{}{}{} {}", why.empty() ? "" : ", ", -count,
-                       !why.empty()  ? ""
-                       : count == -1 ? " needs"
-                                     : " need",
-                       need);
-  if (hardly > 0) why += fmt::format("{}{} hardly tested", why.empty() ? "" : ", ", hardly);
-  if (others > 0) why += fmt::format("{}{} not judged", why.empty() ? "" : ", ", others);
-  return fmt::format("{} of {} {}{}", judged, all, all == 1 ? "property" : "properties",
+  std::string why = count.needs;
+  if (count.hardly > 0) why += fmt::format("{}{} hardly tested", why.empty() ? "" : ", ", count.hardly);
+  if (count.others > 0) why += fmt::format("{}{} not judged", why.empty() ? "" : ", ", count.others);
+  return fmt::format("{} of {} {}{}", count.judged, all, all == 1 ? "property" : "properties",
                      why.empty() ? "" : fmt::format(" ({})", why));
+}
+
+std::string needs_text(const Summary& summary) {
+  const Counted count = counted(summary);
+  return count.needs.empty() ? "" : fmt::format("of other properties {}", count.needs);
 }
 
 }  // namespace attest

@@ -21,4 +21,8 @@ struct OtherwiseRight {
 /// the kernels of the run do, and why the others were not. Empty where there is none.
 [[nodiscard]] std::string properties_text(const Summary& summary);
 
+/// "of other properties 13 need a mask, 2 a causal form": those that no case was judged of, by what the manifests rule
+/// out. Empty where there is none.
+[[nodiscard]] std::string needs_text(const Summary& summary);
+
 }  // namespace attest

@@ -96,7 +96,8 @@ TEST(Projection, RefusesSizesThatDoNotFit) {
 }
 
 class PackedQkv : public ::testing::TestWithParam<Packing> {};
-INSTANTIATE_TEST_SUITE_P(BothPackings, PackedQkv, ::testing::Values(Packing::blocks, Packing::interleaved));
+INSTANTIATE_TEST_SUITE_P(BothPackings, PackedQkv, ::testing::Values(Packing::blocks, Packing::interleaved),
+                         [](const auto& param) { return param.param == Packing::blocks ? "blocks" : "interleaved"; });
 
 // One product, then split = separate products (multihead.packed-qkv), bit for bit in the core.
 TEST_P(PackedQkv, OneProductThenSplitIsThreeProducts) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -150,6 +151,13 @@ TEST(SharedFiles, HoldWhatTheyWereMadeOf) {
   }
 }
 
+/// As an identifier: "torch_echo".
+std::string name_of_mode(const testing::TestParamInfo<std::string>& mode) {
+  std::string name = mode.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 class SharingAdapter : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -178,7 +186,8 @@ TEST_P(SharingAdapter, CarriesEveryBit) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Modes, SharingAdapter,
-                         testing::Values("torch-echo", "torch-device", "torch-dlpack", "echo-bits", "echo-bf16"));
+                         testing::Values("torch-echo", "torch-device", "torch-dlpack", "echo-bits", "echo-bf16"),
+                         name_of_mode);
 
 class SharingNumpy : public SharingAdapter {};
 
@@ -217,7 +226,7 @@ TEST_P(SharingNumpy, PassesOnWhatIsWrong) {
   EXPECT_EQ(lse.lse.shape(), (Shape{2, 2, 96}));
   EXPECT_TRUE(std::isfinite(lse.lse[100]));
 }
-INSTANTIATE_TEST_SUITE_P(Modes, SharingNumpy, testing::Values("numpy"));
+INSTANTIATE_TEST_SUITE_P(Modes, SharingNumpy, testing::Values("numpy"), name_of_mode);
 
 }  // namespace
 }  // namespace attest

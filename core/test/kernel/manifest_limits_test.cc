@@ -135,8 +135,8 @@ TEST(ManifestLimits, RefuseWhatContradictsItself) {
       {R"("limits": {"keys_multiples": 64})",
        "\"limits\": unknown key \"keys_multiples\"; did you mean \"keys_multiple\"?"},
       {R"("limits": {"head_dim": [64]})", "\"limits\": unknown key \"head_dim\"; did you mean \"head_dims\"?"},
-      {R"("limits": {"same_length": true})",
-       "\"limits\": unknown key \"same_length\"; did you mean \"same_lengths\"?"}};
+      {R"("limits": {"same_length": true})", "\"limits\": unknown key \"same_length\"; did you mean \"same_lengths\"?"},
+      {R"("grouped_heads": true)", "unknown key \"grouped_heads\"; did you mean \"grouped_query\"?"}};
   for (const auto& [keys, line] : lines) EXPECT_EQ(fault_of(keys), "mine: " + line) << keys;
   EXPECT_EQ(fault_of(R"("limits": {"keys_multiple": 64})"), "");
   EXPECT_THROW(static_cast<void>(parse_manifest(

@@ -310,13 +310,36 @@ TEST(Production, GivenShapesAreDrawnInTurn) {
     wanted.kv_heads = 0;
     const Case c = generate(property_named("multihead.oracle"), DType::f32, 1, k, shapes);
     Extents is = extents_of(c);
-    EXPECT_EQ(is.c_q, 8);
+    EXPECT_EQ(is.c_q, k % 2 == 0 ? 64 : 8);
     is.c_q = is.c_k = is.c_v = is.d_o = 0;
     EXPECT_TRUE(is_self_attention(c) || is == wanted) << k;
   }
   EXPECT_EQ(to_string(shapes), "all 1,4,2,70,130,16,8 2,1,1,1,9,2,2");
   EXPECT_EQ(to_string(small_shapes), "");
   EXPECT_EQ(to_string(default_shapes), "some");
+}
+
+TEST(Production, TokensOfGivenHeadsAreAsWideAsTheseTogetherWhereThatIsNotDear) {
+  const auto width_of_token = [](const Extents& heads, LargeFor what) {
+    Recipe r;
+    r.operation = Operation::multihead;
+    make_multihead_production(r, {.large = LargeCases::all, .given = {heads}}, 0, what);
+    EXPECT_EQ(r.c_k, r.c_q);
+    EXPECT_EQ(r.c_v, r.c_q);
+    EXPECT_EQ(r.d_o, r.c_q);
+    return r.c_q;
+  };
+  // More in the projections than in attention, which is little.
+  EXPECT_EQ(
+      width_of_token({.batch = 1, .heads = 8, .queries = 1, .keys = 16, .dk = 32, .dv = 32}, LargeFor::definition),
+      256);
+  // More than a case may cost, and no more in the projections than in attention.
+  EXPECT_EQ(width_of_token({.batch = 2, .heads = 8, .queries = 512, .keys = 512, .dk = 64, .dv = 64}, LargeFor::law),
+            256);
+  // Beyond both.
+  EXPECT_EQ(width_of_token({.batch = 1, .heads = 8, .queries = 1, .keys = 8, .dk = 64, .dv = 64}, LargeFor::law), 16);
+  EXPECT_EQ(width_of_token({.batch = 1, .heads = 1, .queries = 5, .keys = 5, .dk = 3, .dv = 3}, LargeFor::definition),
+            8);
 }
 
 /// Of rows, the share in which some element of `wrong` lies beyond 4 times what is allowed of `right`.

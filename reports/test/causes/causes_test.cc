@@ -19,6 +19,7 @@ Cause cause_of(const std::string& kernel, const std::string& condition) {
           .misreadings = {"true hid a \"key\""},
           .right = {"N=64"},
           .condition = condition,
+          .by_own_answers = false,
           .cases = 12,
           .violated = 7,
           .others = 100,
@@ -71,6 +72,7 @@ TEST(Causes, OfPartsAreOneWhereTheySayTheSame) {
   Cause second = cause_of("mine", "N > 64");
   second.dtypes = {"f32", "bf16"};
   second.properties = {"attention.any-length", "attention.oracle"};
+  second.by_own_answers = true;
   second.cases = 10, second.violated = 4, second.others = 90, second.others_violated = 0;
   second.example_k = 5;
   Journal journal;
@@ -81,6 +83,7 @@ TEST(Causes, OfPartsAreOneWhereTheySayTheSame) {
   ASSERT_EQ(causes.size(), 2U);
   EXPECT_THAT(causes[0].dtypes, ElementsAre("f32", "bf16"));
   EXPECT_THAT(causes[0].properties, ElementsAre("attention.oracle", "masked.suppression", "attention.any-length"));
+  EXPECT_TRUE(causes[0].by_own_answers) << "one part has seen gradients that are wrong by the kernel's own answers";
   EXPECT_EQ(causes[0].cases, 22);
   EXPECT_EQ(causes[0].violated, 11);
   EXPECT_EQ(causes[0].others, 190);

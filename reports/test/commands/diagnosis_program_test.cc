@@ -85,6 +85,51 @@ TEST(DiagnosisProgram, NamesNoFormatOfAStageThatIsRight) {
   EXPECT_THAT(result, NeverSays("denominator")) << "the kernel's own answers refute that";
 }
 
+/// A kernel of NumPy whose backward pass has half of D. With the log-sum-exp of the forward pass, or with weights of
+/// its own, of which nothing is known at other answers.
+void write_with_half_of_delta(const Folder& folder, const std::string& name, bool takes_lse) {
+  std::ofstream(folder / (name + ".py"))
+      << "import sys\nsys.path.insert(0, '" << source_folder() << "/core/adapters/python')\n"
+      << "import attest_adapter\nimport numpy\n"
+         "def scores_of(q, k, scale): return (q @ k.swapaxes(-1, -2)) * q.dtype.type(scale)\n"
+         "def attention(q, k, v, scale=1.0, want_lse=False):\n"
+         "    scores = scores_of(q, k, scale)\n"
+         "    most = scores.max(axis=-1, keepdims=True, initial=-numpy.inf)\n"
+         "    weights = numpy.exp(scores - most)\n"
+         "    total = weights.sum(axis=-1, keepdims=True)\n"
+         "    out = weights @ v / total\n"
+         "    return (out, (most + numpy.log(total))[..., 0].astype('float64')) if want_lse else out\n"
+         "def backward(q, k, v, d_out, out"
+      << (takes_lse ? ", lse" : "") << ", scale=1.0):\n"
+      << (takes_lse ? "" : "    lse = attention(q, k, v, scale, want_lse=True)[1]\n")
+      << "    weights = numpy.exp(scores_of(q, k, scale) - lse.astype(q.dtype)[..., None])\n"
+         "    delta = (d_out * out).sum(axis=-1, keepdims=True) * q.dtype.type(0.5)\n"
+         "    d_scores = weights * (d_out @ v.swapaxes(-1, -2) - delta) * q.dtype.type(scale)\n"
+         "    return d_scores @ k, d_scores.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ d_out\n"
+         "attest_adapter.serve(attention, {'name': '"
+      << name << "', 'masks': [], 'dtypes': ['f64'], 'fully_masked_row': 'nan'}, backward=backward)\n";
+}
+
+// Asked of the saved cases themselves: the row that judges gradients by the kernel's own answers is not in the run.
+TEST(DiagnosisProgram, SaysThatTheBackwardPassIsWrong) {
+  const Folder folder;
+  if (!has_numpy(folder)) GTEST_SKIP() << "Python has no numpy";
+  const auto said_of = [&](const std::string& name) {
+    const std::string said = output_of(folder,
+                                       fmt::format("$attest check --kernel 'exec:/usr/bin/python3 {0}.py' --property "
+                                                   "'backward.oracle-*' --no-large --cases 60 --out {0}",
+                                                   name),
+                                       1);
+    return std::regex_replace(said, std::regex("\\s+"), " ");
+  };
+  write_with_half_of_delta(folder, "delta", /*takes_lse=*/true);
+  EXPECT_THAT(said_of("delta"), Says("why the backward pass: at the out and lse that the kernel itself returned it is "
+                                     "wrong, too"));
+  EXPECT_EQ(summary_of(folder, "delta")["causes"][0]["by_own_answers"], true);
+  write_with_half_of_delta(folder, "stored", /*takes_lse=*/false);
+  EXPECT_THAT(said_of("stored"), NeverSays("at the out and lse"));
+}
+
 TEST(DiagnosisProgram, LeadsWithWhatMostFindingsAre) {
   const Folder folder;
   // Scores that are not kept small: exp overflows.

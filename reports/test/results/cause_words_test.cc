@@ -121,6 +121,23 @@ TEST(CauseWords, SayWhichPassIsWrongOfGradients) {
   EXPECT_THAT(why(3, 2), AllOf(HasSubstr("the backward pass: "), EndsWith("too; consistent with sums in f16")));
 }
 
+// What was asked of the saved cases themselves says more than a row that had other draws.
+TEST(CauseWords, SayWhichPassIsWrongInTheSavedCases) {
+  const auto why = [](bool by_own_answers) {
+    Journal journal = fake::mixed_journal();
+    journal.meta.push_back(record_of(Cause{.kernel = "builtin:bad",
+                                           .dtypes = {"f32"},
+                                           .properties = {"backward.oracle-dk"},
+                                           .by_own_answers = by_own_answers,
+                                           .example = journal.findings[0].subject,
+                                           .example_k = journal.findings[0].k}));
+    return words_of_causes(summarise(journal, ""), "", "run").at(0).why;
+  };
+  EXPECT_THAT(why(true), HasSubstr("the backward pass: at the out and lse that the kernel itself returned it is "
+                                   "wrong, too"));
+  EXPECT_EQ(why(false), "");
+}
+
 TEST(CauseWords, StateChunks) {
   Case c = test::one_query(DType::f32, {1}, {1, 1}, {1, 0});
   EXPECT_THAT(words_of(0.75, 0.5, c).smallest, Not(HasSubstr("chunks")));

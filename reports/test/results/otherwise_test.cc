@@ -57,10 +57,13 @@ TEST(PropertiesText, SaysWhatTheOthersNeed) {
                             {"g", skipped(300, "is about the core, not about other kernels")}}),
                 "");
   EXPECT_EQ(properties_text(summary), "2 of 5 properties (2 need a mask, 1 a causal form)");
+  EXPECT_EQ(needs_text(summary), "of other properties 2 need a mask, 1 a causal form");
 }
 
 TEST(PropertiesText, IsShortWhereAllWereJudged) {
-  EXPECT_EQ(properties_text(summarise(journal_of({{"a", judged(400, 0.25)}}), "")), "1 of 1 property");
+  const Summary all = summarise(journal_of({{"a", judged(400, 0.25)}}), "");
+  EXPECT_EQ(properties_text(all), "1 of 1 property");
+  EXPECT_EQ(needs_text(all), "");
   EXPECT_EQ(properties_text(summarise(journal_of({{"a", skipped(9, "has no multihead entry")}}), "")), "");
 }
 
