@@ -48,6 +48,8 @@ double code_length(std::int64_t n, std::int64_t v) {
   return log2_factorial(n) - log2_factorial(v) - log2_factorial(n - v) + std::log2(static_cast<double>(n) + 1);
 }
 
+constexpr std::string_view of_kind = " of the kind ";
+
 /// What a case may have, in words.
 struct Part {
   std::string words;
@@ -154,8 +156,23 @@ class Search {
   void add(std::string words, Has has, double cost = 0) {
     Part part{std::move(words), bits_of([&](const Observed& one) { return has(one.traits); }), cost};
     const std::int64_t n = count(part.bits);
-    if (n == 0 || n == static_cast<std::int64_t>(open_.size()) || !known_.insert(part.bits).second) return;
-    parts_.push_back(std::move(part));
+    if (n == 0 || n == static_cast<std::int64_t>(open_.size())) return;
+    // A smaller case is of no kind that was drawn.
+    if (part.words.find(of_kind) == std::string::npos && is_refuted(has)) return;
+    if (known_.insert(part.bits).second) parts_.push_back(std::move(part));
+  }
+  /// A case that is violated without it does not need it; of several mistakes one may have been found as a case of
+  /// another was made smaller.
+  template <class Has>
+  [[nodiscard]] bool is_refuted(Has has) const {
+    std::size_t had = 0, lost = 0;
+    for (const std::size_t i : open_) {
+      const Observed& one = observed_[i];
+      if (!one.smaller || !has(one.traits)) continue;
+      ++had;
+      lost += has(*one.smaller) ? 0 : 1;
+    }
+    return 2 * lost > had;
   }
 
   void relations() {
@@ -209,6 +226,7 @@ class Search {
         if (!observed_[i].violated) continue;
         least = std::min(least, observed_[i].traits.extents.*extent);
         most = std::max(most, observed_[i].traits.extents.*extent);
+        if (observed_[i].smaller) least = std::min(least, observed_[i].smaller->extents.*extent);
       }
       const auto add_of = [&, which = extent](std::string words, auto has) {
         add(std::move(words), [has, which](const Traits& t) { return has(t.extents.*which); }, cost);
@@ -241,7 +259,7 @@ std::string spoken(std::string_view word) {
   const std::vector<Variant> all = variants();
   const auto variant = std::ranges::find(all, group, &Variant::name);
   if (of_variant || variant != all.end()) return {};
-  return fmt::format("{}{} of the kind {}", group == "mask" ? "a " : "", group, word.substr(colon + 1));
+  return fmt::format("{}{}{}{}", group == "mask" ? "a " : "", group, of_kind, word.substr(colon + 1));
 }
 
 std::vector<std::string> traits_of_window(const Case& c) {
@@ -252,7 +270,7 @@ std::vector<std::string> traits_of_window(const Case& c) {
                                  fmt::format("a window aligned {}", name_of(c.alignment))};
   if (left) words.emplace_back("a window with a left end");
   if (right) words.emplace_back("a window with a right end");
-  if (left != right) words.emplace_back(left ? "a window with a left end alone" : "a window with a right end alone");
+  if (left != right) words.emplace_back(left ? "a window with only a left end" : "a window with only a right end");
   if (c.window_left == 0 || c.window_right == 0) words.emplace_back("a window with an end of 0 keys");
   const Extents e = extents_of(c);
   if (e.queries != e.keys) words.push_back(fmt::format("a window aligned {} and M != N", name_of(c.alignment)));
@@ -363,11 +381,11 @@ std::vector<std::string> traits_of_dropout(const Case& c) {
     words.emplace_back("dropout that the kernel draws");
     return words;
   }
-  if (keep.shape()[0] > 1) words.emplace_back("keep of its own for every batch entry");
-  if (keep.shape()[1] > 1) words.emplace_back("keep of its own for every head");
+  if (keep.shape()[0] > 1) words.emplace_back("dropout of its own for each batch entry");
+  if (keep.shape()[1] > 1) words.emplace_back("dropout of its own for each head");
   const Dropped dropped = dropped_in(c);
-  words.emplace_back(dropped.a_key ? "keep drops a key" : "keep drops no key");
-  if (dropped.every_key_of_a_row) words.emplace_back("keep drops every key of a row");
+  words.emplace_back(dropped.a_key ? "a dropped key" : "dropout that drops no key");
+  if (dropped.every_key_of_a_row) words.emplace_back("a row whose keys are all dropped");
   return words;
 }
 
@@ -398,7 +416,7 @@ std::vector<std::string> traits_of_alibi(const Case& c) {
   if (zero) words.emplace_back("a slope of 0");
   if (odd) words.emplace_back("a slope that is no power of 2");
   if (differ) words.emplace_back("slopes that differ");
-  if (slopes.shape()[0] > 1) words.emplace_back("slopes of every batch entry's own");
+  if (slopes.shape()[0] > 1) words.emplace_back("slopes for each batch entry");
   if (e.heads > 1) words.emplace_back("slopes and more than one head");
   if (e.heads != e.kv_heads) words.emplace_back("slopes and grouped heads");
   if (e.heads > 0 && !std::has_single_bit(static_cast<std::uint64_t>(e.heads)))
@@ -431,8 +449,8 @@ std::vector<std::string> traits_of_descale(const Case& c) {
   }
   if (c.q_descale_block != 0 || c.kv_descale_block != 0) words.emplace_back("factors of blocks");
   if (c.q_descale_block > 1 || c.kv_descale_block > 1) words.emplace_back("factors of blocks of more than one row");
-  if (of_heads) words.emplace_back("factors of every head's own");
-  if (of_entries) words.emplace_back("factors of every batch entry's own");
+  if (of_heads) words.emplace_back("factors for each head");
+  if (of_entries) words.emplace_back("factors for each batch entry");
   if (odd) words.emplace_back("a factor that is no power of 2");
   if (above) words.emplace_back("a factor above 1");
   if (below) words.emplace_back("a factor below 1");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct Traits {
 struct Observed {
   Traits traits;
   bool violated = false;
+  std::optional<Traits> smaller{};  ///< of a violated one: what is left of it where it was made smaller, violated still
 };
 
 /// A condition, with the cases that meet it and the others.
@@ -43,7 +45,8 @@ struct Condition {
 /// alone: one mistake shows more often in some cases than in others. So does the first where further ones leave over
 /// more than one case in a hundred, and none is given without which cases are violated a tenth as often. All violated
 /// cases belong to one of the conditions: those that meet none belong to the first, and with no condition at all there
-/// is one without words. Empty where nothing is violated.
+/// is one without words. What most of the violated cases that were made smaller have lost by that is no part of any,
+/// and bounds of extents are those of the smaller ones. Empty where nothing is violated.
 [[nodiscard]] std::vector<Condition> conditions_of(std::span<const Observed> observed);
 
 }  // namespace attest

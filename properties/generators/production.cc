@@ -131,11 +131,11 @@ void set_widths(Recipe& r, std::int32_t dk, std::int32_t dv) {
   r.dv = dv;
 }
 
-/// Brings a recipe to at most so many multiplications by shorter lengths, the longer first.
-void shorten(Recipe& r, double most_products) {
-  while (products_of(r) > most_products && std::max(r.queries, r.keys) > 1) {
+/// Brings a recipe to at most so many multiplications by shorter lengths, the longer first; none shorter than `least`.
+void shorten(Recipe& r, double most_products, std::int32_t least = 1) {
+  while (products_of(r) > most_products && std::max(r.queries, r.keys) > least) {
     std::int32_t& longer = r.queries > r.keys ? r.queries : r.keys;
-    longer = std::max(1, longer - std::max(1, longer / 8));
+    longer = std::max(least, longer - std::max(1, longer / 8));
   }
 }
 
@@ -303,6 +303,21 @@ void of_training(Recipe& r, Stream& stream) {
   r.trained_rate = model.rate;
 }
 
+/// One production case in sixteen, and of a row's first two the other, so that a short run has one.
+bool is_of_both_lengths(std::int64_t number) {
+  return number % 16 == 1;
+}
+
+/// As many queries as keys and more of both than a block of threads has, in one narrow head: of gradients, whose
+/// columns are sums over all queries and whose rows are sums over all keys.
+void both_lengths_large(Recipe& r, Stream& stream) {
+  set_heads(r, 1, 1);
+  set_widths(r, 8, 8);
+  r.queries = between(stream, 513, 1100);
+  r.keys = stream.one_in(3) ? r.queries : between(stream, 513, 1100);
+  if (stream.one_in(3)) r.causal = stream.one_in(2) ? Causal::top_left : Causal::bottom_right;
+}
+
 constexpr std::array classes{both_lengths_at_edges, prompt, decoding, chunk, widths, many_heads, more_queries};
 
 /// What a tile does shows where scores change along the keys, where none outweighs the others, and where one tile does.
@@ -339,6 +354,7 @@ constexpr double products_of_definition = 0x1p23;
 constexpr double most_products(LargeFor what) {
   return what == LargeFor::law ? 0x1p19 : what == LargeFor::gradients ? 0x1p22 : products_of_definition;
 }
+constexpr double products_of_large_gradients = 0x1p24;
 constexpr std::array products_of_models{0x1p24, 0x1p26, 0x1p25, 0x1p26, 0x1p24, 0x1p28};
 
 /// The same of multi-head attention. Rows of scores so large that double-doubles do not tell them apart, or that a
@@ -415,8 +431,8 @@ std::optional<std::int64_t> production_number(const Shapes& shapes, std::int64_t
 
 LargeFor large_for(std::int64_t period, std::int64_t number) {
   if (period == period_of_definition) return LargeFor::definition;
-  const bool larger =
-      period == period_of_gradients && Stream(static_cast<std::uint64_t>(number) ^ 0x67726164U).one_in(4);
+  if (period != period_of_gradients) return LargeFor::law;
+  const bool larger = is_of_both_lengths(number) || Stream(static_cast<std::uint64_t>(number) ^ 0x67726164U).one_in(4);
   return larger ? LargeFor::gradients : LargeFor::law;
 }
 
@@ -434,8 +450,13 @@ void make_production(Recipe& r, const Shapes& shapes, std::int64_t number, Large
     const auto which = static_cast<std::size_t>(number % kinds);
     const std::int64_t turn = number / kinds;
     r.batch = 1;
-    if (which < classes.size()) {
+    if (what == LargeFor::gradients && is_of_both_lengths(number)) {
+      both_lengths_large(r, stream);
+      shorten(r, products_of_large_gradients);
+    } else if (which < classes.size()) {
       classes[which](r, stream, turn);
+      // What many heads show in a law or in gradients, they show of short sequences.
+      if (classes[which] == many_heads && what != LargeFor::definition) shorten(r, most_products(what), /*least=*/4);
       // A law is about rows and keys: of these it is to have many rather than columns.
       const std::int32_t fewest = classes[which] == widths ? all_columns : is_law ? 4 : 16;
       fit(r, most_products(what), fewest);

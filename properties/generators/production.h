@@ -58,7 +58,7 @@ inline constexpr std::int64_t period_of_laws = 256, period_of_tile_laws = 32, pe
 /// What a production case is for, which says how large it may be: a law calls the kernel several times, and gradients
 /// cost several times as much to judge as an output.
 enum class LargeFor : std::uint8_t { law, gradients, definition };
-/// Of case `number` of a row that draws one in `period`; one in four of gradients is larger than a law's.
+/// Of case `number` of a row that draws one in `period`; more than one in four of gradients is larger than a law's.
 [[nodiscard]] LargeFor large_for(std::int64_t period, std::int64_t number);
 
 /// Gives a recipe the shape of production case `number`, and kinds that let mistakes in tiles show: scores that rise or

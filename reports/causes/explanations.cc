@@ -140,6 +140,18 @@ std::string kinds_text(const Findings& findings) {
   return text;
 }
 
+/// Of a format that was meant the bounds are used by more than this, of some case. Of so many cases: a smaller case may
+/// err by next to nothing.
+constexpr double least_used = 0x1p-8;
+constexpr std::size_t least_cases = 2;
+
+/// Whether a change allows so much more than the cases err by that it is no explanation.
+bool says_nothing(const std::vector<Explanation>& found, std::size_t cases) {
+  return cases >= least_cases && std::ranges::all_of(found, [](const Explanation& one) {
+           return one.utilisation < least_used && one.flushed == 0 && one.coarser > 1;
+         });
+}
+
 /// A change by more is hardly what somebody meant: f16 sums in an f32 kernel make a unit roundoff 2^13 times as large.
 constexpr double far = 0x1p8;
 
@@ -154,6 +166,14 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
     return {kernel.id(), dtype, std::move(text), "[]", stages.determined};
   }
   std::vector<Explanation> found = explain(watched, findings.beyond);
+  const std::size_t count = findings.beyond.size();
+  std::string far_off;
+  if (!found.empty() && says_nothing(found, count)) {
+    const auto least = std::ranges::max_element(found, {}, &Explanation::utilisation);
+    far_off = fmt::format(": the least that makes them right, {}, allows {} times their errors", least->words,
+                          short_number(1 / least->utilisation));
+    found.clear();
+  }
   const auto [stages, agreed, determined] = stages_of(watched, findings.wrong);
   // What is kept in a narrower format is at the stage that goes wrong, if that is known: such changes come first.
   const auto is_there = [wrong = agreed](const Explanation& one) { return one.stage && fits(*one.stage, *wrong); };
@@ -165,15 +185,17 @@ KernelExplanation explained(Kernel& kernel, const std::string& dtype, const Find
     found = std::move(first);
     somewhere = is_there(found.front());
   }
-  const std::size_t count = findings.beyond.size();
   const std::size_t excused = found.empty() ? 0 : found.front().excused;
-  const std::string cases = count == 1 ? "the saved case" : fmt::format("all {} saved cases", count);
+  const std::string cases = count == 1   ? "the saved case"
+                            : count == 2 ? "both saved cases"
+                                         : fmt::format("all {} saved cases", count);
   KernelExplanation result{kernel.id(), dtype, "", json_of(found), determined || !found.empty()};
   const std::string useless =
       excused == 0 ? ""
                    : fmt::format(" ({} of the cases {} no useful bound then)", excused, excused == 1 ? "has" : "have");
   if (found.empty()) {
-    result.text = fmt::format("no arithmetic that a manifest can declare makes {} right", cases);
+    result.text = far_off.empty() ? fmt::format("no arithmetic that a manifest can declare makes {} right", cases)
+                                  : fmt::format("no arithmetic explains {}{}", cases, far_off);
     if (!stages.empty()) result.text += "; " + stages;
   } else if (found.front().coarser > far && !somewhere) {
     // The wider the bounds, the more they let pass of what is a mistake, and the less it says which would do.

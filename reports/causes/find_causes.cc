@@ -73,9 +73,11 @@ class Causes {
  public:
   Causes(const Journal& journal, const RunFolder& folder, const HowDrawn* draw, Kernel& kernel)
       : folder_(folder), draw_(draw), kernel_(kernel, interrupt_requested), failing_(failing_of(journal, kernel.id())) {
-    for (const FindingRecord& finding : journal.findings)
-      if (finding.subject.kernel == kernel.id() && finding.verdict.outcome == Outcome::violated)
-        findings_.push_back(&finding);
+    for (const FindingRecord& finding : journal.findings) {
+      if (finding.subject.kernel != kernel.id() || finding.verdict.outcome != Outcome::violated) continue;
+      findings_.push_back(&finding);
+      if (!finding.repetition) found_at_[{finding.subject, finding.k}] = &finding;
+    }
   }
 
   std::vector<Cause> find() {
@@ -129,9 +131,14 @@ class Causes {
         if (draw_->shard.takes(k) && !std::ranges::binary_search(violated, k)) others.push_back(k);
       // Of a kernel that was given up as it answered nothing, the rest was not judged.
       if (all_known && failing.tally.judged() == failing.tally.violated) others.clear();
-      const std::vector<std::int64_t> seen = spread(violated, each / 2);
+      std::vector<std::int64_t> seen = spread(violated, each / 2);
+      // Those that were saved above all: it is known what is left of them where they are smaller.
+      for (const std::int64_t k : violated)
+        if (found_at_.contains({subject, k}) && !std::ranges::binary_search(seen, k))
+          seen.insert(std::ranges::lower_bound(seen, k), k);
       for (const std::int64_t k : seen) observe(subject, k, /*violated=*/true);
-      for (const std::int64_t k : spread(others, each - seen.size())) observe(subject, k, /*violated=*/false);
+      for (const std::int64_t k : spread(others, std::max(each, 2 * seen.size()) - seen.size()))
+        observe(subject, k, /*violated=*/false);
     }
     leave_out_empty_ones();
   }
@@ -154,11 +161,20 @@ class Causes {
   void observe(const Subject& subject, std::int64_t k, bool violated) {
     if (interrupt_requested()) throw Abandoned();
     try {
-      observed_.push_back({traits_of(drawn(subject, k)), violated});
+      observed_.push_back({traits_of(drawn(subject, k)), violated, violated ? smaller(subject, k) : std::nullopt});
       origins_.push_back({&subject, k});
     } catch (const std::bad_alloc&) {
       return;  // it may have been skipped for that
     }
+  }
+
+  std::optional<Traits> smaller(const Subject& subject, std::int64_t k) const {
+    const auto found = found_at_.find({subject, k});
+    if (found == found_at_.end() || !folder_.files().holds(found->second->case_file)) return std::nullopt;
+    return traits_of(case_of(*found->second));
+  }
+  [[nodiscard]] Case case_of(const FindingRecord& finding) const {
+    return decode_case(folder_.files().read(finding.case_file), (folder_.path() / finding.case_file).native());
   }
 
   /// Which condition a violated case belongs to; what was not looked at belongs to the first.
@@ -192,8 +208,7 @@ class Causes {
     std::vector<Saved> saved;
     for (const FindingRecord* finding : findings_) {
       if (place_of(finding->subject, finding->k) != number || !folder_.files().holds(finding->case_file)) continue;
-      saved.push_back({finding, decode_case(folder_.files().read(finding->case_file),
-                                            (folder_.path() / finding->case_file).native())});
+      saved.push_back({finding, case_of(*finding)});
     }
     const auto order = [](const Saved& one) {
       const FindingRecord& f = *one.finding;
@@ -283,6 +298,7 @@ class Causes {
   WatchedKernel kernel_;
   std::map<Subject, Failing> failing_;
   std::vector<const FindingRecord*> findings_;
+  std::map<std::pair<Subject, std::int64_t>, const FindingRecord*> found_at_;  ///< of findings_
   std::vector<Observed> observed_;
   std::vector<Origin> origins_;  ///< of observed_
   std::map<std::pair<Subject, std::int64_t>, std::size_t> placed_;

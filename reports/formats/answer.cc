@@ -90,7 +90,8 @@ class Answer {
                                   with_commas(summary_.judged()), duration_text(seconds)),
                       2, place_.width);
     causes();
-    undecided();
+    // What a run that stopped early did not come to is no news.
+    if (ending != Ending::failed_fast) undecided();
     text_ += '\n';
     otherwise();
     coverage();
@@ -168,7 +169,9 @@ class Answer {
       const bool known = std::ranges::all_of(summary_.kernels, [&](const KernelSummary& kernel) {
         return kernel.id != cause.cause->kernel || is_known(kernel);
       });
-      tell(cause, std::min(2, squeeze_ + (known ? 1 : 0)));
+      // What else there is to say goes first, as long as one mistake alone is told.
+      const int brief = all.size() > 1 ? squeeze_ : squeeze_ > 3 ? 2 : std::min(squeeze_, 1);
+      tell(cause, std::min(2, brief + (known ? 1 : 0)));
     }
     if (summary_.causes.size() > told) add("", fmt::format("and {} more causes", summary_.causes.size() - told));
     if (!summary_.causes.empty() || summary_.verdict != Outcome::violated) return;
@@ -194,7 +197,7 @@ class Answer {
     add("what", cause.what, brief == 0 && cause.why.empty() ? 4 : 2);
     if (brief < 2 && !cause.why.empty()) add("why", cause.why, brief == 0 ? 4 : 2);
     if (!cause.when.empty()) add("when", cause.when);
-    if (brief < 2 && !cause.smallest.empty()) add("smallest", cause.smallest, brief == 0 ? 3 : 1);
+    if (brief < 2 && !cause.smallest.empty()) add("smallest", cause.smallest, brief == 0 ? 3 : 2);
     if (brief < 1 && !cause.found.empty()) add("", cause.found, 3);
     if (brief < 1 && !cause.right.empty()) add("right", cause.right, 2);
     if (!cause.replay.empty()) add_line("replay", cause.replay);
@@ -256,7 +259,8 @@ class Answer {
         if (kernel.verdict == Outcome::held && kernel.worst() != nullptr)
           worst = std::max(worst, kernel.worst()->tally.worst_utilisation);
       if (worst > 0)
-        words += fmt::format("; of what held the worst error is {} of what is allowed", short_number(worst));
+        words += fmt::format("; of what held the worst error is {} of what is allowed",
+                             short_number(worst) == "1" ? "all" : short_number(worst));
       // A manifest that is silent about what the kernel has keeps it from being sent that.
       if (const std::string needs = needs_text(summary_); !needs.empty()) words += "; " + needs;
       add("coverage", words, 4);
@@ -327,17 +331,17 @@ class Answer {
     if (!summary_.drawn_whole || !judged || asked == summary_.kernels.end()) return add("", words, 2);
     const std::optional<Manifest> manifest = manifest_of(journal_, asked->id);
     if (manifest && manifest->attention) {
-      const std::vector<Extents> shapes = shapes_beyond(*judged, *manifest);
+      const std::vector<Extents> shapes = shapes_beyond(*judged, *manifest, both_judged(summary_));
       const std::size_t shown = terse_ > 1 ? 1 : shapes.size();
       for (std::size_t i = 0; i < std::min(shown, shapes.size()); ++i)
         words += fmt::format("{} {}", i == 0 ? "; for some of it add" : "", shape_option(shapes[i]));
     }
-    add("", words, 3);
+    add("", words, summary_.causes.empty() || squeeze_ < 2 ? 3 : 1);
   }
 
   /// What of the variants was judged with no case of something else.
   void combinations() {
-    if (squeeze_ > 2) return;
+    if (squeeze_ > (conclusion_.exit_status == 1 ? 1 : 2)) return;
     const std::string words = combinations_text(combinations_in(summary_));
     if (!words.empty()) add("", words, 2);
     if (const std::string pairs = pairs_text(pairs_in(summary_)); !pairs.empty()) add("", pairs, 2);

@@ -76,6 +76,8 @@ std::string what_of(const Summary& summary, const Cause& cause, const FindingRec
   if (!is_of_numbers(violation)) return one_line(example->verdict.reason);
   if (violation == Violation::bound && has_violation(summary, cause, Violation::lse))
     return "errors beyond the bounds of the output and of the log-sum-exp";
+  if (violation == Violation::bound && !example->compared.empty() && example->compared[0].gradient)
+    return fmt::format("an error of {} beyond its bound", name_of(*example->compared[0].gradient));
   return std::string(words_of(violation));
 }
 
@@ -122,7 +124,10 @@ std::string right_of(const Cause& cause) {
 std::string when_of(const Cause& cause) {
   if (cause.cases == 0) return {};
   if (cause.condition.empty())
-    return fmt::format("in {} of {} cases", with_commas(cause.violated), with_commas(cause.cases));
+    return cause.violated == cause.cases
+               ? fmt::format("in {} of {} cases", with_commas(cause.violated), with_commas(cause.cases))
+               : fmt::format("in {} of {} cases; no condition tells which", with_commas(cause.violated),
+                             with_commas(cause.cases));
   const std::string others =
       cause.others_violated == 0
           ? fmt::format("in none of {} others", with_commas(cause.others))

@@ -13,6 +13,7 @@
 
 #include "core/measure/enough.h"
 #include "core/problem/fields.h"
+#include "core/problem/shape_class.h"
 #include "properties/catalogue/property.h"
 #include "properties/road/fit_form.h"
 #include "properties/road/offered.h"
@@ -94,6 +95,45 @@ std::array<std::optional<Reach>, asked_words.size()> reaches_of(std::span<const 
     }
   }
   return reaches;
+}
+
+/// Nobody says how many: the classes of lengths end there.
+constexpr std::int64_t beyond_all_classes = any_extent;
+
+/// By Asked, the end of the highest class of lengths that both M and N of a judged case were in, or above; nothing
+/// where classes were not counted.
+std::array<std::optional<std::int64_t>, asked_words.size()> both_reaches_of(std::span<const KernelSummary> kernels) {
+  std::array<std::optional<std::int64_t>, asked_words.size()> reaches;
+  for (const KernelSummary& kernel : kernels) {
+    for (const PropertySummary& property : kernel.properties) {
+      std::optional<std::int64_t>& most = reaches[static_cast<std::size_t>(asked_by(property.name))];
+      for (const auto& [index, count] : property.tally.shapes.of(ShapeFacet::lengths)) {
+        if (count.judged == 0) continue;
+        const std::size_t lower = std::min(index / length_ranges.size(), index % length_ranges.size());
+        most = std::max(most.value_or(0), length_ranges[lower].most);
+      }
+    }
+  }
+  return reaches;
+}
+
+std::optional<std::int64_t> least_both_reach(std::span<const KernelSummary> kernels) {
+  std::optional<std::int64_t> least;
+  const auto all = both_reaches_of(kernels);
+  for (const Asked asked : {Asked::attention, Asked::gradients})
+    if (const auto& both = all[static_cast<std::size_t>(asked)]; both) least = std::min(least.value_or(*both), *both);
+  return least;
+}
+
+/// "both > 512" of M and N, where that is less than either by itself.
+std::string never_both(std::span<const KernelSummary> kernels, std::size_t asked, const Reach& largest) {
+  const std::optional<std::int64_t> both = both_reaches_of(kernels)[asked];
+  if (!both || *both == beyond_all_classes || *both >= std::min(largest.queries, largest.keys)) return {};
+  const bool offered = std::ranges::any_of(kernels, [&](const KernelSummary& kernel) {
+    const auto allows = [&](const std::optional<std::int64_t>& most) { return !most || *most > *both; };
+    return allows(kernel.limits.queries) && allows(kernel.limits.keys);
+  });
+  return offered ? fmt::format("both > {}", *both) : "";
 }
 
 }  // namespace
@@ -183,6 +223,10 @@ std::optional<Reach> largest_judged(const Summary& summary) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> both_judged(const Summary& summary) {
+  return least_both_reach(summary.kernels);
+}
+
 std::string never_judged(const Summary& summary) {
   std::vector<std::string> all;
   for (std::size_t i = 0; i < asked_words.size(); ++i) {
@@ -196,6 +240,8 @@ std::string never_judged(const Summary& summary) {
         return reaches_of({&kernel, 1})[i] && (!most || *most > judged);
       });
       if (offered) beyond.push_back(fmt::format("{} > {}", axis.name, judged));
+      if (std::string both = never_both(summary.kernels, i, *largest); axis.extent == &Reach::keys && !both.empty())
+        beyond.push_back(std::move(both));
     }
     if (!beyond.empty()) all.push_back(fmt::format("{}{}", asked_words[i], fmt::join(beyond, ", ")));
   }

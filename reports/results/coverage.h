@@ -46,9 +46,13 @@ struct Applying {
 /// multi-head attention. Nothing where shapes were not recorded.
 [[nodiscard]] std::optional<Reach> largest_judged(const Summary& summary);
 
-/// "M > 129, N > 8192, dk > 256, H > 4; gradients of M > 70, N > 130": beyond what no case of the run was judged, where
-/// the manifests of its kernels allow more; of attention, of gradients and of multi-head attention. Empty where no case
-/// was, where shapes were not recorded, and where there is nothing beyond.
+/// No case had both M and N beyond this, of attention or of gradients, whichever was judged on less: the end of a class
+/// of lengths (shape_class.h). Nothing where classes were not counted.
+[[nodiscard]] std::optional<std::int64_t> both_judged(const Summary& summary);
+
+/// "M > 129, N > 8192, both > 128, dk > 256, H > 4; gradients of M > 70, N > 130": beyond what no case of the run was
+/// judged, where the manifests of its kernels allow more; of attention, of gradients and of multi-head attention. Empty
+/// where no case was, where shapes were not recorded, and where there is nothing beyond.
 [[nodiscard]] std::string never_judged(const Summary& summary);
 
 /// "39 of 41 properties that concern this kernel judged; 14,853 cases".

@@ -10,7 +10,7 @@
 namespace attest {
 namespace {
 
-constexpr double most_products = 1 << 28;
+constexpr std::int64_t most_products = 1 << 28;
 
 /// The power of two above it, or the nearest that the manifest has; nothing where that is no more.
 std::optional<std::int64_t> beyond(const AllowedExtents& allowed, std::int64_t judged) {
@@ -35,12 +35,13 @@ bool give_heads(Extents& e, const Manifest& m, std::int64_t least) {
 bool fits(const Extents& e, const Manifest& m) {
   return allowed_queries(m).has(e.queries) && allowed_keys(m).has(e.keys) && allowed_head_dims(m).has(e.dk) &&
          allowed_value_dims(m).has(e.dv) && (!m.same_lengths || e.queries == e.keys) &&
-         static_cast<double>(e.heads * e.queries) * static_cast<double>(e.keys * e.dk) <= most_products;
+         static_cast<double>(e.heads * e.queries) * static_cast<double>(e.keys * e.dk) <=
+             static_cast<double>(most_products);
 }
 
 }  // namespace
 
-std::vector<Extents> shapes_beyond(const Reach& judged, const Manifest& m) {
+std::vector<Extents> shapes_beyond(const Reach& judged, const Manifest& m, std::optional<std::int64_t> both) {
   Extents usual;
   usual.batch = 1;
   if (!give_heads(usual, m, 1)) return {};
@@ -54,6 +55,11 @@ std::vector<Extents> shapes_beyond(const Reach& judged, const Manifest& m) {
     found.push_back(e);
     return true;
   };
+  if (both && *both <= most_products) {
+    Extents e = usual;
+    const auto queries = beyond(allowed_queries(m), *both), keys = beyond(allowed_keys(m), *both);
+    if (queries && keys) e.queries = *queries, e.keys = *keys, add(e);
+  }
   if (const auto queries = beyond(m.same_lengths ? allowed_tokens(m) : allowed_queries(m), judged.queries)) {
     Extents e = usual;
     // As many keys, where that is not too much: so models are trained.

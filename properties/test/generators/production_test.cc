@@ -104,17 +104,47 @@ TEST(Production, ReachesWhatModelsAndTilesNeedInEverySeed) {
 
 // What a backward pass gets wrong in its third tile shows in no law's size.
 TEST(Production, OfGradientsReachesManyRowsAndKeys) {
-  int rows = 0, keys = 0, both = 0, masked = 0;
+  int rows = 0, keys = 0, both = 0, masked = 0, both_large = 0;
   for (std::int64_t k = 0; k < 2000; ++k) {
     const Case c = generate(property_named("backward.oracle-dk"), DType::f32, 1, k, default_shapes);
     const Extents e = extents_of(c);
     rows += e.queries > 256, keys += e.keys > 1024, both += e.queries > 192 && e.keys > 192;
     masked += e.queries > 192 && e.keys > 64 && c.mask().present();
+    both_large += e.queries > 512 && e.keys > 512;
   }
+  EXPECT_GE(both_large, 7) << "a kernel that loses a tile of one beyond 512 of both answers right otherwise";
   EXPECT_GE(rows, 5);
   EXPECT_GE(keys, 5);
   EXPECT_GE(both, 5);
   EXPECT_GE(masked, 2);
+}
+
+TEST(Production, OfGradientsHasBothLengthsLargeInAShortRun) {
+  for (const char* const name : {"backward.oracle-dq", "backward.oracle-dk", "backward.oracle-dv"}) {
+    int both = 0;
+    for (std::int64_t k = 0; k < 32; ++k) {
+      const Extents e = extents_of(generate(property_named(name), DType::bf16, 3, k, default_shapes));
+      both += e.queries > 512 && e.keys > 512 ? 1 : 0;
+    }
+    EXPECT_EQ(both, 1) << name;
+  }
+}
+
+// Of gradients and laws, whose cases are smaller, heads were the first to go: more than one pack of 8 of them with some
+// over, and odd groups of which there are several, were one case in two thousand.
+TEST(Production, OfLawsAndGradientsHasManyHeads) {
+  for (const LargeFor what : {LargeFor::law, LargeFor::gradients}) {
+    int over_eight = 0, odd_groups = 0;
+    for (std::int64_t number = 0; number < 4000; ++number) {
+      Recipe r;
+      r.seed = static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U;
+      make_production(r, default_shapes, number, what);
+      over_eight += r.heads > 8 && r.heads % 8 != 0 ? 1 : 0;
+      odd_groups += r.kv_heads > 1 && r.heads / r.kv_heads % 2 == 1 && r.heads > r.kv_heads ? 1 : 0;
+    }
+    EXPECT_GE(over_eight, 150);
+    EXPECT_GE(odd_groups, 100);
+  }
 }
 
 TEST(Production, ReachesMoreThanSixteenBitsCount) {

@@ -288,9 +288,34 @@ TEST(NeverJudged, IsWhatLiesBeyondAndIsOffered) {
   EXPECT_EQ(never_judged(summarise(journal_of({{"p", fake::tally_of(50)}}), "")), "") << "not recorded";
 }
 
+// The largest of each by itself says nothing of a case that has both.
+TEST(NeverJudged, IsOfBothLengthsTogether) {
+  const auto of_lengths = [](std::int64_t queries, std::int64_t keys) {
+    Tally tally = tally_of(50);
+    tally.shapes.largest = Reach{.queries = 8000, .keys = 9000, .dk = 128, .dv = 128, .heads = 2};
+    for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{8000, 1}, {1, 9000}, {queries, keys}})
+      tally.shapes.add({.batch = 1, .heads = 1, .kv_heads = 1, .queries = m, .keys = n, .dk = 8, .dv = 8},
+                       /*judged=*/true);
+    return tally;
+  };
+  const auto summary_of = [&](const std::string& property, const Tally& tally, const std::string& limits = "{}") {
+    const std::string manifest = R"({"name": "mine", "dtypes": ["f32"], "limits": )" + limits + "}";
+    return summarise(journal_of({{property, tally}}, manifest), "");
+  };
+  const Summary short_of_both = summary_of("backward.oracle-dq", of_lengths(300, 200));
+  EXPECT_EQ(never_judged(short_of_both), "gradients of M > 8000, N > 9000, both > 512, dk > 128, H > 2");
+  EXPECT_EQ(both_judged(short_of_both), 512);
+  EXPECT_EQ(never_judged(summary_of("attention.oracle", of_lengths(8000, 9000))),
+            "M > 8000, N > 9000, dk > 128, H > 2");
+  EXPECT_EQ(never_judged(summary_of("attention.oracle", of_lengths(300, 200), R"({"max_queries": 512})")),
+            "N > 9000, dk > 128, H > 2")
+      << "the kernel takes no more";
+}
+
 TEST(NeverJudged, IsOfEachOperationByItself) {
   const std::string manifest = R"({"name": "mine", "dtypes": ["f32"], "limits": {"max_heads": 2}})";
   Tally long_one = tally_of(50), short_one = tally_of(50);
+  long_one.shapes.facets = short_one.shapes.facets = {};
   long_one.shapes.largest = Reach{.queries = 300, .keys = 9000, .dk = 128, .dv = 128, .heads = 2};
   short_one.shapes.largest = Reach{.queries = 70, .keys = 130, .dk = 16, .dv = 8, .heads = 2};
   const auto never = [&](const std::string& first, const std::string& second) {

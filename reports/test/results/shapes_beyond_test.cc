@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/problem/shape_class.h"
 #include "reports/run/shape_options.h"
 
 namespace attest {
@@ -26,6 +27,20 @@ std::vector<std::string> options_for(const Manifest& manifest, const Reach& reac
 TEST(ShapesBeyond, AreOfMoreQueriesOfMoreKeysAndOfMoreAndWiderHeads) {
   EXPECT_THAT(options_for(Manifest{}),
               ElementsAre("--shape=1,1,1,2048,2048,64", "--shape=1,1,1,1,131072,64", "--shape=1,64,64,16,16,512"));
+}
+
+TEST(ShapesBeyond, AreOfBothLengthsWhereOneWasAlwaysShort) {
+  const auto first = [](const Manifest& m, std::int64_t both) {
+    const std::vector<Extents> shapes = shapes_beyond(judged, m, both);
+    return shapes.empty() ? "" : shape_option(shapes.front());
+  };
+  EXPECT_EQ(first(Manifest{}, 512), "--shape=1,1,1,1024,1024,64");
+  EXPECT_EQ(first(Manifest{}, 4096), "--shape=1,1,1,2048,2048,64") << "8192 of both cost too much";
+  EXPECT_EQ(first(Manifest{}, any_extent), "--shape=1,1,1,2048,2048,64");
+  Manifest m;
+  m.max_queries = 300;
+  EXPECT_EQ(first(m, 128), "--shape=1,1,1,256,256,64");
+  EXPECT_EQ(first(m, 512), "--shape=1,1,1,1,131072,64");
 }
 
 TEST(ShapesBeyond, KeepToTheManifest) {
