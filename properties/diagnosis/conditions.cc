@@ -256,7 +256,7 @@ std::string spoken(std::string_view word) {
   bool of_variant = false;
   for_each_scalar(Operation::attention,
                   [&](const auto& field) { of_variant = of_variant || (!field.is_original() && field.name == group); });
-  const std::vector<Variant> all = variants();
+  const std::vector<Variant>& all = variants();
   const auto variant = std::ranges::find(all, group, &Variant::name);
   if (of_variant || variant != all.end()) return {};
   return fmt::format("{}{}{}{}", group == "mask" ? "a " : "", group, of_kind, word.substr(colon + 1));
