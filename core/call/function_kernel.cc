@@ -314,16 +314,22 @@ Reply FunctionKernel::backward(const Case& c, const BackwardCall& call, DType ou
   }
   // As in run(): what holds both fills was left unwritten.
   constexpr std::size_t most = std::size_t{1} << 20U;
+  const auto untouched = [&](int which) {
+    const std::vector<std::int64_t> padding = padding_of(c, wanted[static_cast<std::size_t>(which)]);
+    std::vector<std::int64_t> others;
+    std::ranges::set_difference(memory_.untouched(which, most + padding.size()), padding, std::back_inserter(others));
+    return others;
+  };
   std::vector<std::vector<std::int64_t>> suspects;
   suspects.reserve(wanted.size());
-  for (int which = 0; which < outputs; ++which) suspects.push_back(memory_.untouched(which, most));
+  for (int which = 0; which < outputs; ++which) suspects.push_back(untouched(which));
+  clear_padding(c, reply);
   if (std::ranges::all_of(suspects, [](const auto& one) { return one.empty(); })) return reply;
   if (Reply again = call_backward(c, call, output, second); again.status != CallStatus::ok) return again;
   for (int which = 0; which < outputs; ++which) {
     const auto at = static_cast<std::size_t>(which);
-    const std::vector<std::int64_t> still = memory_.untouched(which, most);
     std::vector<std::int64_t> unwritten;
-    std::ranges::set_intersection(suspects[at], still, std::back_inserter(unwritten));
+    std::ranges::set_intersection(suspects[at], untouched(which), std::back_inserter(unwritten));
     if (unwritten.empty()) continue;
     const Tensor& tensor = reply.gradients[static_cast<std::size_t>(wanted[at])];
     return {CallStatus::failed,

@@ -39,7 +39,9 @@ class WorkerKernel final : public Kernel {
   }
   [[nodiscard]] Reply backward(const Case& c, const BackwardCall& call, DType output) override {
     const Wanted::Backward given{call, manifest_.backward_terms};
-    return worker_->call(c, {.output = output, .backward = &given});
+    Reply reply = worker_->call(c, {.output = output, .backward = &given});
+    if (reply.status == CallStatus::ok) clear_padding(c, reply);
+    return reply;
   }
   [[nodiscard]] std::unique_ptr<Kernel> clone() const override {
     return std::make_unique<WorkerKernel>(worker_->twin(), manifest_);

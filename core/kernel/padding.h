@@ -1,5 +1,5 @@
-// Rows of an output that are in no sequence (core/problem/sequences.h): what a kernel says of them, held against what
-// it did, and what is left of them.
+// What is in no sequence (core/problem/sequences.h) of outputs and of gradients: what a kernel says of it, held against
+// what it did, and what is left of it.
 #pragma once
 
 #include <cstdint>
@@ -31,5 +31,12 @@ class PaddingRows {
   Padding padding_;
   std::int64_t queries_;
 };
+
+/// The elements of a gradient that are in no sequence, ascending: rows of dq, dk and dv, and of dmask what no sequence
+/// has both the row and the key of. A backward pass may leave them as they were, whatever its manifest says of the rows
+/// of an output. None of a gradient that the problem has not.
+[[nodiscard]] std::vector<std::int64_t> padding_of(const Problem& c, Gradient gradient);
+/// Sets them to 0 in all gradients of the reply: nobody is to look at them.
+void clear_padding(const Problem& c, Reply& reply);
 
 }  // namespace attest

@@ -142,6 +142,8 @@ int attest_kernel_attention(const attest_problem* p, attest_result* r, char* mes
 
 int attest_kernel_attention_backward(const attest_backward_problem* problem, attest_gradients* g, char* message,
                                      size_t message_size) {
+  const int known = attest_known_backward_arguments(problem, g, message, message_size);
+  if (known != ATTEST_OK) return known;
   const attest_problem* const p = problem->forward;
   Buffers b;
   if (!made(&b, p)) return snprintf(message, message_size, "out of memory"), ATTEST_UNSUPPORTED;

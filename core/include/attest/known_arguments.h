@@ -34,23 +34,24 @@ static inline int attest_known_number_(const char* name, int32_t value, int32_t 
   return ATTEST_UNSUPPORTED;
 }
 
+static inline int attest_known_result_(const attest_result* r, char* message, size_t message_size) {
+  const int known = attest_known_bytes_("attest_result", r, r->size, sizeof *r, message, message_size);
+  if (known != ATTEST_OK) return known;
+  return attest_known_number_("out's dtype", r->out.dtype, ATTEST_BOOL, message, message_size);
+}
+
 /* What both kinds of problem have. */
 static inline int attest_known_members_(const attest_tensor* q, const attest_tensor* mask, int32_t mask_convention,
-                                        int32_t causal, const attest_result* r, char* message, size_t message_size) {
-  int known = attest_known_bytes_("attest_result", r, r->size, sizeof *r, message, message_size);
-  if (known == ATTEST_OK)
-    known = attest_known_number_("mask_convention", mask_convention, ATTEST_MASK_PRE_SCALE, message, message_size);
+                                        int32_t causal, char* message, size_t message_size) {
+  int known = attest_known_number_("mask_convention", mask_convention, ATTEST_MASK_PRE_SCALE, message, message_size);
   if (known == ATTEST_OK)
     known = attest_known_number_("causal", causal, ATTEST_CAUSAL_BOTTOM_RIGHT, message, message_size);
   if (known == ATTEST_OK) known = attest_known_number_("q's dtype", q->dtype, ATTEST_BOOL, message, message_size);
   if (known == ATTEST_OK) known = attest_known_number_("mask's dtype", mask->dtype, ATTEST_BOOL, message, message_size);
-  if (known == ATTEST_OK) known = attest_known_number_("out's dtype", r->out.dtype, ATTEST_BOOL, message, message_size);
   return known;
 }
 
-/* ATTEST_OK where this header knows every argument; else ATTEST_UNSUPPORTED, and the message names one it does not. */
-static inline int attest_known_arguments(const attest_problem* p, const attest_result* r, char* message,
-                                         size_t message_size) {
+static inline int attest_known_problem_(const attest_problem* p, char* message, size_t message_size) {
   int known = attest_known_bytes_("attest_problem", p, p->size, sizeof *p, message, message_size);
   const uint32_t variants = 2 * ATTEST_DESCALE - 1; /* the last one, and every bit before it */
   if (known == ATTEST_OK && p->size > offsetof(attest_problem, variants) && (p->variants & ~variants)) {
@@ -58,15 +59,34 @@ static inline int attest_known_arguments(const attest_problem* p, const attest_r
     known = ATTEST_UNSUPPORTED;
   }
   if (known != ATTEST_OK) return known;
-  return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, r, message, message_size);
+  return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, message, message_size);
+}
+
+/* ATTEST_OK where this header knows every argument; else ATTEST_UNSUPPORTED, and the message names one it does not. */
+static inline int attest_known_arguments(const attest_problem* p, const attest_result* r, char* message,
+                                         size_t message_size) {
+  const int known = attest_known_problem_(p, message, message_size);
+  return known != ATTEST_OK ? known : attest_known_result_(r, message, message_size);
+}
+
+static inline int attest_known_backward_arguments(const attest_backward_problem* p, const attest_gradients* g,
+                                                  char* message, size_t message_size) {
+  int known = attest_known_bytes_("attest_backward_problem", p, p->size, sizeof *p, message, message_size);
+  if (known == ATTEST_OK) known = attest_known_bytes_("attest_gradients", g, g->size, sizeof *g, message, message_size);
+  if (known == ATTEST_OK)
+    known = attest_known_number_("reserved", (int32_t)(p->reserved | g->reserved), 0, message, message_size);
+  if (known == ATTEST_OK)
+    known = attest_known_number_("d_out's dtype", p->d_out.dtype, ATTEST_BOOL, message, message_size);
+  return known != ATTEST_OK ? known : attest_known_problem_(p->forward, message, message_size);
 }
 
 static inline int attest_known_multihead_arguments(const attest_multihead_problem* p, const attest_result* r,
                                                    char* message, size_t message_size) {
   int known = attest_known_bytes_("attest_multihead_problem", p, p->size, sizeof *p, message, message_size);
   if (known == ATTEST_OK) known = attest_known_number_("reserved", p->reserved, 0, message, message_size);
+  if (known == ATTEST_OK) known = attest_known_result_(r, message, message_size);
   if (known != ATTEST_OK) return known;
-  return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, r, message, message_size);
+  return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, message, message_size);
 }
 
 #ifdef __cplusplus

@@ -1,12 +1,14 @@
 """A kernel with a backward pass over standard input and output, in f64: backward_kernel.py MODE. No library.
 
 "right" answers with gradients written out, "all" with all of them whatever is asked for; "no-dk" leaves dk out of its
-reply, and "other-shape" transposes dq; "strides" takes strides, and says those that it is told of instead of gradients.
+reply, and "other-shape" transposes dq; "strides" takes strides, and says those that it is told of instead of gradients;
+"lengths" takes lengths of keys, and returns what has not been written of dk and dv behind them.
 """
 
 import json
 import math
 import os
+import random
 import struct
 import sys
 
@@ -19,6 +21,7 @@ MANIFEST = {
     "lse": True,
     "backward": {"weights": "lse", "delta": "out", "d_lse": True},
     "strides": mode == "strides",
+    "variants": {"lengths": {"queries": False}} if mode == "lengths" else {},
 }
 
 
@@ -41,7 +44,8 @@ def request():
     tensors = {}
     for name, t in header.items():
         begin, end = t["data_offsets"]
-        numbers = struct.unpack(f"<{(end - begin) // 8}d", body[8 + size + begin : 8 + size + end])
+        width, letter = {"F64": (8, "d"), "I32": (4, "i")}[t["dtype"]]
+        numbers = struct.unpack(f"<{(end - begin) // width}{letter}", body[8 + size + begin : 8 + size + end])
         tensors[name] = (t["shape"], numbers)
     return metadata, tensors
 
@@ -70,6 +74,10 @@ def dot(a, b):
     return sum(x * y for x, y in zip(a, b))
 
 
+def keys_of(tensors, entry):
+    return tensors["kv_lengths"][1][entry] if "kv_lengths" in tensors else tensors["k"][0][2]
+
+
 def forward(scale, tensors):
     (b, h, m, _), q = rows(tensors["q"])
     (_, hk, n, _), k = rows(tensors["k"])
@@ -78,7 +86,7 @@ def forward(scale, tensors):
     for head in range(b * h):
         keys = (head // h * hk + head % h * hk // h) * n
         for i in range(m):
-            scores = [scale * dot(q[head * m + i], k[keys + j]) for j in range(n)]
+            scores = [scale * dot(q[head * m + i], k[keys + j]) for j in range(keys_of(tensors, head // h))]
             top = max(scores)
             weights = [math.exp(s - top) for s in scores]
             lse.append(top + math.log(sum(weights)))
@@ -101,7 +109,7 @@ def backward(scale, tensors):
         keys = (head // h * hk + head % h * hk // h) * n
         for i in range(head * m, head * m + m):
             delta = dot(g[i], out[i]) - of_lse[i]
-            for j in range(keys, keys + n):
+            for j in range(keys, keys + keys_of(tensors, head // h)):
                 weight = math.exp(scale * dot(q[i], k[j]) - lse[i])
                 score = scale * weight * (dot(g[i], v[j]) - delta)
                 for c in range(d):
@@ -109,6 +117,12 @@ def backward(scale, tensors):
                     dk[j][c] += score * q[i][c]
                 for c in range(e):
                     dv[j][c] += weight * g[i][c]
+    for entry in range(b):
+        for j in range(entry * hk * n, (entry + 1) * hk * n):
+            if j % n < keys_of(tensors, entry):
+                continue
+            dk[j] = [random.random() for _ in dk[j]]
+            dv[j] = [math.nan for _ in dv[j]]
     flat = lambda matrix: [x for row in matrix for x in row]
     return {"dq": ([b, h, m, d], flat(dq)), "dk": ([b, hk, n, d], flat(dk)), "dv": ([b, hk, n, e], flat(dv))}
 

@@ -196,6 +196,23 @@ TEST(Backward, WhatItIsGivenAndReturnsLiesUnderStrides) {
   }
 }
 
+TEST(Backward, WhatAProgramReturnsOfPaddingIsNotSeen) {
+  Case c = backward_case(2, 1, Causal::none, 3);
+  c[Slot::kv_lengths] = Tensor(DType::i32, Shape{2});
+  c[Slot::kv_lengths].set(0, 2), c[Slot::kv_lengths].set(1, 5);
+  const auto kernel = open_kernel(program("lengths"));
+  const Outcomes found = outcomes_of(*kernel, c), again = outcomes_of(*kernel, c);
+  ASSERT_EQ(found.reply.status, CallStatus::ok) << found.reply.message;
+  for (const Gradient gradient : gradients_by_inputs) {
+    const auto at = static_cast<std::size_t>(gradient);
+    EXPECT_EQ(found.verdicts[at].outcome, Outcome::held) << name_of(gradient) << ": " << found.verdicts[at].reason;
+    EXPECT_EQ(found.reply.gradients[at].tensor(), again.reply.gradients[at].tensor()) << name_of(gradient);
+  }
+  // Rows 2 to 4 of the first entry, of two and of four columns.
+  for (std::int64_t e = 4; e < 10; ++e) EXPECT_EQ(found.reply.gradients[2][e], 0);
+  for (std::int64_t e = 8; e < 20; ++e) EXPECT_EQ(found.reply.gradients[1][e], 0);
+}
+
 TEST(Backward, AProgramIsToldOfStrides) {
   const Case c = strided_case();
   const Tensor out(DType::f64, {2, 4, 3, 2}), lse(DType::f64, {2, 4, 3});

@@ -169,20 +169,29 @@ class UnknownMember : public testing::Test {
     later_.known.size = sizeof later_;
     result_.known.size = sizeof result_;
     many_.known.size = sizeof many_;
+    backward_.known.size = sizeof backward_;
+    backward_.known.forward = &later_.known;
+    gradients_.known.size = sizeof gradients_;
   }
   int known() { return attest_known_arguments(&later_.known, &result_.known, message_.data(), message_.size()); }
   int many_known() {
     return attest_known_multihead_arguments(&many_.known, &result_.known, message_.data(), message_.size());
   }
+  int backward_known() {
+    return attest_known_backward_arguments(&backward_.known, &gradients_.known, message_.data(), message_.size());
+  }
   Later<attest_problem> later_;
   Later<attest_multihead_problem> many_;
   Later<attest_result> result_;
+  Later<attest_backward_problem> backward_;
+  Later<attest_gradients> gradients_;
   std::array<char, 256> message_{};
 };
 
 TEST_F(UnknownMember, OfZerosSaysNothing) {
   EXPECT_EQ(known(), ATTEST_OK);
   EXPECT_EQ(many_known(), ATTEST_OK);
+  EXPECT_EQ(backward_known(), ATTEST_OK);
   later_.known.causal = ATTEST_CAUSAL_BOTTOM_RIGHT;
   later_.known.mask_convention = ATTEST_MASK_PRE_SCALE;
   later_.known.mask.dtype = ATTEST_BOOL;
@@ -190,6 +199,7 @@ TEST_F(UnknownMember, OfZerosSaysNothing) {
   for (const Variant& variant : variants()) {
     later_.known.variants = variant.bit;
     EXPECT_EQ(known(), ATTEST_OK) << variant.name << ": " << message_.data();
+    EXPECT_EQ(backward_known(), ATTEST_OK) << variant.name << ": " << message_.data();
   }
 }
 
@@ -235,6 +245,34 @@ TEST_F(UnknownMember, IsNamed) {
   EXPECT_EQ(known(), ATTEST_OK);
   result_.tail[3] = 1;
   expect_named(known(), "of attest_result");
+}
+
+TEST_F(UnknownMember, OfABackwardPassIsNamed) {
+  const auto expect_named = [&](const std::string& name) {
+    EXPECT_EQ(backward_known(), ATTEST_UNSUPPORTED) << name;
+    EXPECT_THAT(message_.data(), Says(name));
+  };
+  backward_.tail[15] = 1;
+  expect_named("byte " + std::to_string(sizeof(attest_backward_problem) + 15) + " of attest_backward_problem");
+  backward_.tail[15] = 0;
+  gradients_.tail[0] = 1;
+  expect_named("byte " + std::to_string(sizeof(attest_gradients)) + " of attest_gradients");
+  // The structure of the first version, behind whose end anything may stand.
+  gradients_.known.size = offsetof(attest_gradients, dmask);
+  backward_.known.size = offsetof(attest_backward_problem, d_lse);
+  EXPECT_EQ(backward_known(), ATTEST_OK) << message_.data();
+  backward_.known.reserved = 3;
+  expect_named("reserved 3");
+  backward_.known.reserved = 0, gradients_.known.reserved = 0x80000000;
+  expect_named("reserved");
+  gradients_.known.reserved = 0, backward_.known.d_out.dtype = 7;
+  expect_named("d_out's dtype 7");
+  backward_.known.d_out.dtype = 0, later_.known.causal = 3;
+  expect_named("causal 3");
+  later_.known.causal = 0, later_.known.variants = 0x80000000;
+  expect_named("variants 2147483648");
+  later_.known.variants = 0, later_.tail[15] = 1;
+  expect_named("of attest_problem");
 }
 
 }  // namespace
