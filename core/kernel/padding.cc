@@ -96,7 +96,7 @@ std::vector<std::int64_t> padding_of(const Problem& c, Gradient gradient) {
 void clear_padding(const Problem& c, Reply& reply) {
   for (const Gradient gradient : every_gradient) {
     Values& found = reply.gradients[static_cast<std::size_t>(gradient)];
-    if (!found.is<Tensor>()) continue;
+    if (!found.present() || !found.is<Tensor>()) continue;
     for (const std::int64_t e : padding_of(c, gradient)) found.tensor().set(e, 0.0);
   }
 }

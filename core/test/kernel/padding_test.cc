@@ -74,20 +74,19 @@ TEST(PaddingOfGradients, OfAMaskIsARowAndAKeyThatNoSequenceHasBothOf) {
 
 /// A backward pass that writes a 7 wherever `writes(gradient, element)`.
 template <class Writes>
-Reply reply_of(const Case& c, const Writes& writes) {
+Reply reply_of(const Case& c, const Writes& writes, const GradientChoice& wanted = all_gradients) {
   Manifest manifest;
   manifest.name = "test", manifest.dtypes = {DType::f64}, manifest.lse = manifest.backward = true;
   KernelFunctions functions;
   functions.backward = [&](const attest_backward_problem&, attest_gradients& g, std::string&) {
     for (const auto& [gradient, view] : {std::pair{Gradient::q, &g.dq}, {Gradient::k, &g.dk}, {Gradient::v, &g.dv}}) {
-      for (std::int64_t e = 0; e < c[slot_of(gradient)].elements(); ++e)
+      for (std::int64_t e = 0; view->data != nullptr && e < c[slot_of(gradient)].elements(); ++e)
         if (writes(gradient, e)) static_cast<double*>(view->data)[e] = 7;
     }
     return ATTEST_OK;
   };
   const Tensor lse(DType::f64, {batch_of(c), 2, queries_of(c)});
-  return function_kernel("test:it", manifest, functions)
-      ->backward(c, {c[Slot::d_out], lse, all_gradients, {}}, DType::f64);
+  return function_kernel("test:it", manifest, functions)->backward(c, {c[Slot::d_out], lse, wanted, {}}, DType::f64);
 }
 
 bool is_padding(const Case& c, Gradient gradient, std::int64_t e) {
@@ -105,6 +104,22 @@ TEST(PaddingOfGradients, NeedNotBeWrittenAndIsNotSeen) {
       for (std::int64_t e = 0; e < c[slot_of(of)].elements(); ++e)
         EXPECT_EQ(without.gradients[at][e], is_padding(c, of, e) ? 0 : 7) << name_of(of) << e;
       EXPECT_EQ(with.gradients[at].tensor(), without.gradients[at].tensor()) << name_of(of);
+    }
+  }
+}
+
+TEST(PaddingOfGradients, IsNotSeenOfOneThatIsAskedForAlone) {
+  for (const Case& c : {with_lengths(), packed()}) {
+    for (const Gradient alone : gradients_by_inputs) {
+      GradientChoice wanted{};
+      wanted[static_cast<std::size_t>(alone)] = true;
+      const Reply reply = reply_of(c, [](Gradient, std::int64_t) { return true; }, wanted);
+      ASSERT_EQ(reply.status, CallStatus::ok) << reply.message;
+      for (const Gradient of : every_gradient) {
+        const Values& found = reply.gradients[static_cast<std::size_t>(of)];
+        EXPECT_EQ(found.present(), of == alone);
+        for (std::int64_t e = 0; e < found.elements(); ++e) EXPECT_EQ(found[e], is_padding(c, of, e) ? 0 : 7);
+      }
     }
   }
 }
