@@ -232,6 +232,8 @@ void GuardedMemory::input(std::string_view name, attest_tensor& view, MemoryLayo
   if (layout == MemoryLayout::aliased && after == nullptr && alias(view)) return;
   // Without another to lie in, it is row-major, and the next may lie in it.
   if (layout == MemoryLayout::aliased) layout = MemoryLayout::row_major;
+  // What a call writes has a place for each element, as outputs have.
+  if (after != nullptr && !is_for_outputs(layout)) layout = MemoryLayout::row_major;
   add(name, view, static_cast<const std::byte*>(view.data), after, layout);
 }
 

@@ -61,6 +61,7 @@ void make_valid(Recipe& r) {
   wrap(r.mask);
   wrap(r.scale);
   wrap(r.lengths);
+  wrap(r.one_tensor);
   if (r.operation != Operation::multihead) r.operation = Operation::attention;
   if (r.causal != Causal::top_left && r.causal != Causal::bottom_right) r.causal = Causal::none;
   if (r.convention != MaskConvention::pre_scale) r.convention = MaskConvention::post_scale;
@@ -80,9 +81,10 @@ void make_valid(Recipe& r) {
   r.distinct_queries = clamped(r.distinct_queries, 0, tokens);
   r.kv_heads = clamped(r.kv_heads, 1, r.heads);
   while (r.heads % r.kv_heads != 0) --r.kv_heads;
-  if (r.operation == Operation::multihead && r.self_attention) {
-    r.keys = r.queries;
-    r.c_k = r.c_v = r.c_q;
+  if (r.operation == Operation::multihead) {
+    const bool self = r.self_attention;
+    if (self || r.one_tensor == OneTensor::queries_and_keys) r.keys = r.queries, r.c_k = r.c_q;
+    if (self || r.one_tensor == OneTensor::keys_and_values) r.c_v = r.c_k;
   }
   limit_arguments(r.arguments);
   for (MemoryLayout& layout : r.layouts.inputs) wrap(layout);

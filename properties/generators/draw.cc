@@ -247,8 +247,21 @@ DrawnMultihead& DrawnMultihead::at_least(std::int32_t queries, std::int32_t keys
   return *this;
 }
 DrawnMultihead& DrawnMultihead::sometimes_aliased() {
-  if (recipe_.self_attention && Stream(recipe_.seed ^ 0x616c696173U).one_in(2))
-    recipe_.layouts[Slot::k] = recipe_.layouts[Slot::v] = MemoryLayout::aliased;
+  Stream stream(recipe_.seed ^ 0x616c696173U);
+  const bool aliased = stream.one_in(2), self = recipe_.self_attention;
+  if (!self) {
+    const std::int64_t eighth = stream.below(8);
+    // A large case has the lengths that were asked for.
+    const bool of_one_length = !recipe_.large || recipe_.queries == recipe_.keys;
+    recipe_.one_tensor = eighth < 2                     ? OneTensor::keys_and_values
+                         : eighth == 2 && of_one_length ? OneTensor::queries_and_keys
+                                                        : OneTensor::none;
+    // Tokens of models have one width, whichever they are.
+    if (recipe_.one_tensor != OneTensor::none && stream.one_in(2)) recipe_.c_k = recipe_.c_v = recipe_.c_q;
+  }
+  if (!aliased) return *this;
+  if (self || recipe_.one_tensor == OneTensor::queries_and_keys) recipe_.layouts[Slot::k] = MemoryLayout::aliased;
+  if (self || recipe_.one_tensor == OneTensor::keys_and_values) recipe_.layouts[Slot::v] = MemoryLayout::aliased;
   return *this;
 }
 DrawnMultihead& DrawnMultihead::self_attention() {

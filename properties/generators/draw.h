@@ -94,8 +94,9 @@ class DrawnMultihead {
   DrawnMultihead& at_least(std::int32_t queries, std::int32_t keys);
   /// q, k and v are the same tensor.
   DrawnMultihead& self_attention();
-  /// Where tokens attend to themselves, q, k and v lie in the same memory in half of the cases, as they do in most
-  /// programs.
+  /// Of what is no self-attention one case in four has keys and values of one tensor, and one in eight queries and
+  /// keys. What is one tensor lies in one memory in half of the cases, as it does in most programs: kernels then take
+  /// other ways.
   DrawnMultihead& sometimes_aliased();
   template <class Edit>
   DrawnMultihead& where(Edit&& edit) {

@@ -371,7 +371,7 @@ double most_multihead_products(const Recipe& r, LargeFor what, double of_definit
 struct Layer {
   std::int32_t heads, width;
 };
-constexpr std::array<Layer, 6> layers{{{2, 32}, {4, 32}, {8, 32}, {2, 64}, {4, 64}, {2, 128}}};
+constexpr std::array<Layer, 8> layers{{{2, 32}, {4, 32}, {6, 32}, {8, 32}, {12, 16}, {2, 64}, {4, 64}, {2, 128}}};
 
 /// Of a law with narrower heads, so that there are as many tokens.
 void of_a_layer(Recipe& r, Stream& stream, LargeFor what) {
@@ -534,7 +534,7 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
   r.batch = one_of(stream, std::array{1, 1, 2, 4});
   std::int32_t width = one_of(stream, std::array{4, 8, 16});
   r.c_q = r.c_k = r.c_v = r.d_o = narrow_token;
-  switch (stream.below(5)) {
+  switch (number % 6) {
     case 0:
       // Lengths beyond a tile.
       set_heads(r, between(stream, 1, 3), 1);
@@ -550,6 +550,7 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
       r.keys = edge(stream, longest_edge);
       break;
     case 2:
+    case 5:
       // Heads and tokens of a model: all heads beside one another are as wide as a token.
       return of_a_layer(r, stream, what);
     case 3:
@@ -558,6 +559,8 @@ void make_multihead_production(Recipe& r, const Shapes& shapes, std::int64_t num
       r.batch = one_of(stream, std::array{1, 2, 3, 5, 8, 9});
       r.queries = between(stream, 1, 8);
       r.keys = between(stream, 2, 8);
+      // And more keys than a tile has.
+      if (stream.one_in(3)) r.batch = 1, r.keys = edge(stream, 130);
       break;
     default:
       // Tokens wider than a vector or a block of columns, and of a width that ends within one.

@@ -89,8 +89,13 @@ void fill_multihead(const Recipe& recipe, Case& c) {
   const std::int64_t value_columns = std::int64_t{recipe.heads} * recipe.dv;
   c.heads = recipe.heads;
   c[Slot::q] = tokens(recipe, Slot::q, recipe.queries, recipe.c_q);
-  c[Slot::k] = recipe.self_attention ? c.q() : tokens(recipe, Slot::k, recipe.keys, recipe.c_k);
-  c[Slot::v] = recipe.self_attention ? c.q() : tokens(recipe, Slot::v, recipe.keys, recipe.c_v);
+  const bool self = recipe.self_attention;
+  c[Slot::k] = self || recipe.one_tensor == OneTensor::queries_and_keys
+                   ? c.q()
+                   : tokens(recipe, Slot::k, recipe.keys, recipe.c_k);
+  c[Slot::v] = self || recipe.one_tensor == OneTensor::keys_and_values
+                   ? c.k()
+                   : tokens(recipe, Slot::v, recipe.keys, recipe.c_v);
   c[Slot::w_q] = weights(recipe, Slot::w_q, recipe.c_q, key_columns);
   c[Slot::w_k] = weights(recipe, Slot::w_k, recipe.c_k, key_columns);
   c[Slot::w_v] = weights(recipe, Slot::w_v, recipe.c_v, value_columns);

@@ -131,6 +131,14 @@ enum class LossKind : std::uint8_t {
   count
 };
 
+/// Of a multihead case that is no self-attention: what is one tensor all the same.
+enum class OneTensor : std::uint8_t {
+  none,
+  keys_and_values,   ///< as a decoder attends to what an encoder made
+  queries_and_keys,  ///< as where positions are added to both, and not to what is read
+  count
+};
+
 enum class ScaleKind : std::uint8_t { inverse_root, one, power_of_two, uniform, count };
 
 template <>
@@ -207,6 +215,7 @@ struct Recipe {
   bool boolean_mask = false;  ///< boolean where the kind only hides
   bool mask_per_batch = false, mask_per_head = false;
   bool self_attention = false;                                            ///< multihead: q, k and v are the same tensor
+  OneTensor one_tensor = OneTensor::none;                                 ///< multihead
   bool biases = false, key_value_bias = false, output_projection = true;  ///< multihead
   /// multihead with biases: which of b_q, b_k, b_v and b_o are not there all the same, bit by bit.
   std::uint32_t left_out_biases = 0;

@@ -91,6 +91,9 @@ constexpr Weighted<ScaleKind> scale_kinds[] = {
 constexpr Weighted<Causal> causal_forms[] = {{Causal::none, 16}, {Causal::top_left, 2}, {Causal::bottom_right, 1}};
 constexpr Weighted<std::int32_t> batches[] = {{1, 9}, {2, 2}, {3, 1}};
 constexpr Weighted<std::int32_t> head_counts[] = {{1, 8}, {2, 3}, {3, 1}, {4, 2}};
+/// Of multi-head attention, where kernels go by two, four or eight heads at a time and the rest are their last ones.
+constexpr Weighted<std::int32_t> layer_head_counts[] = {{1, 14}, {2, 6}, {3, 2}, {4, 4},
+                                                        {5, 2},  {6, 1}, {7, 1}, {9, 1}};
 /// Block sizes in use; larger ones are rarer because their cases cost more.
 constexpr Weighted<std::int32_t> block_sizes[] = {{16, 8}, {32, 5}, {64, 3}, {128, 1}};
 
@@ -193,7 +196,7 @@ struct MultiheadRecipes {
     r.seed = choices.bits();
     r.matrices = pick(choices, matrix_kinds);
     r.batch = pick(choices, batches);
-    r.heads = r.kv_heads = pick(choices, head_counts);
+    r.heads = r.kv_heads = pick(choices, layer_head_counts);
     for (std::int32_t* extent : {&r.queries, &r.dk, &r.dv}) *extent = choices.between(1, 6);
     // A single key leaves nothing of the softmax to judge: rarer than the other lengths.
     r.keys = choices.one_in(16) ? 1 : choices.between(2, 6);

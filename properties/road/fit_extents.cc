@@ -94,6 +94,9 @@ void fit_lengths(const Case& c, const Manifest& m, const Extents& e, Extents& to
 
 /// Beyond it an edge costs more than it shows.
 constexpr std::int64_t longest_edge = 8192;
+/// And the tiles of more keys than these where there are as many queries, which show in cases of few queries too: a law
+/// that reads weights calls the kernel once for each few keys.
+constexpr std::int64_t longest_square_tile = 256;
 
 bool is_at_edge(std::int64_t extent, std::int64_t tile) {
   return (extent + 1) % tile <= 2 && extent + 1 >= tile;
@@ -116,8 +119,10 @@ void move_to_edges(const Case& c, const Manifest& m, Extents& to) {
   // Of a drawn case alone: what somebody captured has the lengths that it has.
   if (!c.provenance.kinds || argument(c, "tile-edge", 8) != 0) return;
   if (to.queries == to.keys) {
-    to.queries = to.keys =
-        at_edge(c, "key-tile", tiles.keys.empty() ? tiles.queries : tiles.keys, allowed_tokens(m), to.keys);
+    std::vector<std::int64_t> of_both = tiles.keys.empty() ? tiles.queries : tiles.keys;
+    const bool always_square = m.same_lengths || m.self_attention_only;
+    if (!always_square) std::erase_if(of_both, [](std::int64_t tile) { return tile > longest_square_tile; });
+    to.queries = to.keys = at_edge(c, "key-tile", of_both, allowed_tokens(m), to.keys);
     return;
   }
   to.queries = at_edge(c, "query-tile", tiles.queries, allowed_queries(m), to.queries);

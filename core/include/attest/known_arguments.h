@@ -58,6 +58,10 @@ static inline int attest_known_problem_(const attest_problem* p, char* message, 
     snprintf(message, message_size, "this kernel was not compiled for variants %lu", (unsigned long)p->variants);
     known = ATTEST_UNSUPPORTED;
   }
+  if (known == ATTEST_OK) known = attest_known_number_("k's dtype", p->k.dtype, ATTEST_I8, message, message_size);
+  if (known == ATTEST_OK) known = attest_known_number_("v's dtype", p->v.dtype, ATTEST_I8, message, message_size);
+  if (known == ATTEST_OK && p->size > offsetof(attest_problem, variants) && (p->variants & ATTEST_SINK))
+    known = attest_known_number_("sink's dtype", p->sink.dtype, ATTEST_BOOL, message, message_size);
   if (known != ATTEST_OK) return known;
   return attest_known_members_(&p->q, &p->mask, p->mask_convention, p->causal, message, message_size);
 }

@@ -242,6 +242,31 @@ TEST(FunctionKernel, HoldsACacheAgainstWhatAnAppendLeaves) {
   EXPECT_EQ(function_kernel("test:it", manifest_for(DType::f32), write_all)->run(strided).status, CallStatus::failed);
 }
 
+TEST(FunctionKernel, GivesACacheThatIsWrittenAPlaceForEachElement) {
+  Case c = appending_case();
+  c.provenance.strides = "k=repeated v=repeated";
+  for (const Slot slot : {Slot::k, Slot::v})
+    for (std::int64_t e = 0; e < c[slot].elements(); ++e) c[slot].set(e, 1.0);
+  int written = 0;
+  const auto kernel = [&](bool appends) {
+    return function_kernel("test:it", manifest_for(DType::f32),
+                           [&written, appends](const attest_problem& p, attest_result& r, std::string& message) {
+                             for (int axis = 0; axis < 3; ++axis) {
+                               EXPECT_EQ(p.k.stride[axis] != 0, appends) << axis;
+                               EXPECT_EQ(p.v.stride[axis] != 0, appends) << axis;
+                             }
+                             ++written;
+                             return appends ? writes_to({2, 0}, true)(p, r, message) : write_all(p, r, message);
+                           });
+  };
+  Reply reply = kernel(true)->run(c);
+  EXPECT_EQ(reply.status, CallStatus::ok) << reply.message;
+  c.append = 0, c[Slot::kv_lengths] = Tensor();
+  reply = kernel(false)->run(c);
+  EXPECT_EQ(reply.status, CallStatus::ok) << reply.message;
+  EXPECT_EQ(written, 2);
+}
+
 TEST(FunctionKernel, MapsStatusesAndExceptions) {
   const auto status_of = [](int status) {
     return reply_of([status](const attest_problem&, attest_result& r, std::string& message) {

@@ -239,6 +239,18 @@ TEST_F(UnknownMember, IsNamed) {
   later_.known.q.dtype = 7;
   expect_named(known(), "q's dtype 7");
   later_.known.q.dtype = 0;
+  for (const auto& [view, name] : {std::pair{&later_.known.k, "k's dtype 9"}, {&later_.known.v, "v's dtype 9"}}) {
+    view->dtype = ATTEST_I8;
+    EXPECT_EQ(known(), ATTEST_OK) << message_.data();
+    view->dtype = 9;
+    expect_named(known(), name);
+    view->dtype = 0;
+  }
+  later_.known.sink.dtype = 7;
+  EXPECT_EQ(known(), ATTEST_OK) << "there is none";
+  later_.known.variants = ATTEST_SINK;
+  expect_named(known(), "sink's dtype 7");
+  later_.known.variants = 0;
   result_.known.out.dtype = 7;
   expect_named(known(), "out's dtype 7");
   result_.known.out.dtype = 0;

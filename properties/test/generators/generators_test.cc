@@ -220,6 +220,50 @@ TEST(Draw, ReachesTokensInTheSameMemory) {
   for (const char* const kind : {"k-strides:aliased", "v-strides:aliased"}) EXPECT_GE(count.at(kind), 30);
 }
 
+// Kernels go other ways where q, k and v are one tensor, or k and v, or q and k: the widths of the third may then be
+// their own or not, and what is equal lies in one memory or in two.
+TEST(Draw, ReachesTokensOfWhichTwoAreOneTensor) {
+  struct Seen {
+    int aliased = 0, apart = 0, of_one_width = 0;
+  };
+  Seen self, keys_and_values, queries_and_keys;
+  int of_three = 0;
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    const Case c = generate(property_named("multihead.oracle"), DType::f32, 1, k, small_shapes);
+    const Layouts layouts = layouts_of(c);
+    const bool k_aliased = layouts[Slot::k] == MemoryLayout::aliased,
+               v_aliased = layouts[Slot::v] == MemoryLayout::aliased;
+    const bool qk = c.q() == c.k(), kv = c.k() == c.v();
+    if (qk || kv) {
+      Seen& seen = qk && kv ? self : kv ? keys_and_values : queries_and_keys;
+      ++((qk ? k_aliased : v_aliased) ? seen.aliased : seen.apart);
+      seen.of_one_width += c.q().shape()[2] == c.v().shape()[2] ? 1 : 0;
+    } else {
+      ++of_three;
+      EXPECT_FALSE(k_aliased || v_aliased);
+    }
+  }
+  EXPECT_GE(self.aliased, 120);
+  EXPECT_GE(keys_and_values.aliased, 50);
+  EXPECT_GE(keys_and_values.apart, 50);
+  EXPECT_GE(keys_and_values.of_one_width, 50);
+  EXPECT_GE(queries_and_keys.aliased, 20);
+  EXPECT_GE(queries_and_keys.apart, 20);
+  EXPECT_GE(queries_and_keys.of_one_width, 20);
+  EXPECT_GE(of_three, 300);
+}
+
+TEST(Draw, ReachesHeadsBeyondFourOfMultiHeadAttention) {
+  int odd = 0, six = 0;
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    const std::int64_t heads = generate(general_multihead, DType::f32, 1, k).heads;
+    odd += heads >= 5 && heads % 2 == 1 ? 1 : 0;
+    six += heads >= 6 ? 1 : 0;
+  }
+  EXPECT_GE(odd, 80);
+  EXPECT_GE(six, 60);
+}
+
 /// Rows every entry of whose mask is the same finite number next to the lowest.
 std::pair<int, int> rows_at_the_lowest_and_near(const Case& c) {
   std::pair<int, int> rows{0, 0};

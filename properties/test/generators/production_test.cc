@@ -297,7 +297,7 @@ TEST(Production, MultiHeadAttentionIsLessOfLawsThanOfTheDefinition) {
     for (std::uint64_t seed = 0; seed < 400; ++seed) {
       Recipe r;
       r.operation = Operation::multihead, r.seed = seed * 0x9e3779b97f4a7c15U;
-      make_multihead_production(r, default_shapes, 0, what);
+      make_multihead_production(r, default_shapes, static_cast<std::int64_t>(seed), what);
       const double scored = static_cast<double>(r.queries) * r.keys * (r.dk + r.dv);
       const double of_queries = r.queries * (static_cast<double>(r.c_q) * r.dk + static_cast<double>(r.dv) * r.d_o),
                    of_keys = r.keys * (static_cast<double>(r.c_k) * r.dk + static_cast<double>(r.c_v) * r.dv);
@@ -312,10 +312,12 @@ TEST(Production, MultiHeadAttentionIsLessOfLawsThanOfTheDefinition) {
 
 TEST(Production, MultiHeadAttentionHasLayersOfModels) {
   std::set<std::pair<std::int64_t, std::int64_t>> layers;
-  int long_ones = 0, decoding = 0, of_two_widths = 0;
+  int long_ones = 0, decoding = 0, of_two_widths = 0, many_heads_under_a_mask = 0;
   for (std::int64_t k = 0; k < 4000; ++k) {
     const Case c = generate(property_named("multihead.oracle"), DType::f32, 1, k, default_shapes);
     const Extents e = extents_of(c);
+    const bool one_for_heads = c.mask().present() && c.mask().shape()[1] == 1;
+    many_heads_under_a_mask += e.heads >= 6 && one_for_heads && e.queries > 1 && e.keys > 32 ? 1 : 0;
     if (e.dk < 32 || e.c_q != e.heads * e.dk) continue;
     layers.emplace(e.heads, e.dk);
     long_ones += e.queries > 48 && e.keys > 48 ? 1 : 0;
@@ -326,6 +328,20 @@ TEST(Production, MultiHeadAttentionHasLayersOfModels) {
   EXPECT_GE(long_ones, 5);
   EXPECT_GE(decoding, 4);
   EXPECT_GE(of_two_widths, 5);
+  EXPECT_GE(many_heads_under_a_mask, 4);
+}
+
+TEST(Production, EveryKindOfMultiHeadShapeIsAmongTheFirstOnes) {
+  // By what the others have not: long, long with wide heads, as wide as tokens, many heads of short lengths, wide
+  // tokens.
+  std::set<int> seen;
+  for (std::int64_t number = 0; number < 10; ++number) {
+    Recipe r;
+    r.operation = Operation::multihead, r.seed = static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15U;
+    make_multihead_production(r, default_shapes, number, LargeFor::definition);
+    seen.insert(r.heads >= 5 && r.keys <= 8 ? 3 : r.c_q > 8 && r.keys <= 5 ? 4 : r.c_q > 8 ? 2 : r.dk >= 32 ? 1 : 0);
+  }
+  EXPECT_EQ(seen.size(), 5U);
 }
 
 TEST(Production, GivenShapesAreDrawnInTurn) {

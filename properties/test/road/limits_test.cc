@@ -321,6 +321,26 @@ TEST(Limits, MoveKeysToWhereSplitsHaveAKeyOrATileEach) {
   EXPECT_EQ(reached({.queries = {}, .keys = {}, .splits = {1}}), std::set<std::int64_t>());
 }
 
+// As many queries as sixteen tiles have keys cost a law that reads weights half a minute a case.
+TEST(Limits, MoveEqualLengthsToEdgesOfManyKeysOnlyWhereLengthsAreAlwaysEqual) {
+  const auto longest = [](bool same_lengths) {
+    const Manifest m = limited([&](Manifest& of) {
+      of.tiles = {.queries = {64}, .keys = {64}, .splits = {16}}, of.same_lengths = same_lengths;
+    });
+    std::int64_t equal = 0, unequal = 0;
+    for (std::int64_t k = 0; k < 1600; ++k) {
+      const Case c = generate(attention, DType::f32, 1, k);
+      const Extents before = extents_of(c), after = extents_of(project(c, m));
+      if (before == after) continue;
+      std::int64_t& one = after.queries == after.keys ? equal : unequal;
+      one = std::max(one, after.keys);
+    }
+    return std::pair(equal, unequal);
+  };
+  EXPECT_EQ(longest(false), std::pair(std::int64_t{129}, std::int64_t{2049}));
+  EXPECT_EQ(longest(true).first, 2049);
+}
+
 /// What a GPU's kernels ask for.
 Manifest flash_of_64() {
   return limited([](Manifest& m) {
