@@ -80,10 +80,10 @@ void fill_descale(const Recipe& r, Case& c) {
   const std::int64_t rows = extents[static_cast<std::size_t>(Axis::q_blocks)],
                      keys = extents[static_cast<std::size_t>(Axis::kv_blocks)];
   if (which.q) c[Slot::q_descale] = drawn_factors(c, Axis::heads, rows, of_both, stream);
-  if (which.k) c[Slot::k_descale] = drawn_factors(c, Axis::kv_heads, keys, octave, stream);
-  // Values have theirs in blocks where keys have, or by the head.
-  if (which.v)
-    c[Slot::v_descale] = drawn_factors(c, Axis::kv_heads, which.k && stream.one_in(2) ? 1 : keys, of_v, stream);
+  // Both have theirs in blocks, or one by the head: a cache may have those of keys so, and of values by the token.
+  const std::int64_t by_head = which.k && which.v ? stream.below(4) : 3;
+  if (which.k) c[Slot::k_descale] = drawn_factors(c, Axis::kv_heads, by_head == 0 ? 1 : keys, octave, stream);
+  if (which.v) c[Slot::v_descale] = drawn_factors(c, Axis::kv_heads, by_head == 1 ? 1 : keys, of_v, stream);
   settle_blocks(c);
 }
 

@@ -280,6 +280,21 @@ TEST(Production, FactorsHaveBlocksOfTilesAndOfWhatEndsWithinOne) {
   EXPECT_GT(within, 15);
 }
 
+// A kernel that counts the blocks of values by those of keys is wrong where one of the two has a factor for all.
+TEST(Production, FactorsOfKeysAndOfValuesAreInBlocksTogetherOrEitherAlone) {
+  const Property& row = property_named("descale.equals-multiplied");
+  int of_both = 0, of_keys = 0, of_values = 0;
+  for (std::int64_t k = 0; k < 1000; ++k) {
+    const Case c = generate(row, DType::f32, 1, k);
+    if (!c[Slot::k_descale].present() || !c[Slot::v_descale].present()) continue;
+    const bool keys = has_blocks(c, Slot::k), values = has_blocks(c, Slot::v);
+    if (keys || values) ++(keys && values ? of_both : keys ? of_keys : of_values);
+  }
+  EXPECT_GT(of_both, 30);
+  EXPECT_GT(of_keys, 8);
+  EXPECT_GT(of_values, 8);
+}
+
 TEST(Production, MultiHeadAttentionHasHeadsOfAModelOverSeveralTiles) {
   int wide = 0, long_too = 0;
   for (std::int64_t k = 0; k < 400; ++k) {
