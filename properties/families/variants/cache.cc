@@ -284,6 +284,7 @@ constexpr std::array of_last{
     defining(hypotheses::bottom_right_form, "positions would not be those of the last tokens")};
 constexpr std::array of_last_two =
     joined(of_last, std::array{defining(hypotheses::two_queries, "one query is one chunk, and one call")});
+constexpr auto of_last_one = joined(of_last, std::array{defining(hypotheses::a_query, "it is about the last one")});
 constexpr std::array of_lengths{defining(hypotheses::key_lengths, "there is nothing to speak of then")};
 constexpr std::array of_two_lengths =
     joined(of_lengths, std::array{defining(hypotheses::two_sequences, "there is no other sequence then")});
@@ -368,7 +369,7 @@ const Property family[] = {
      .floating_point = "bound",
      .variant = "lengths",
      .under = "left_pad sink softcap",
-     .hypotheses = of_last,
+     .hypotheses = of_last_one,
      .given = [](Draw& draw) -> Case {
        return filled(draw.attention(period_of_tile_laws)
                          .where(last_tokens<1>)

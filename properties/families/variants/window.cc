@@ -138,7 +138,8 @@ constexpr std::array with_more{defining(hypotheses::window_and_more, "the mask o
                                defining(hypotheses::infinity_to_hide, "-inf is what hides a key in an additive mask")};
 constexpr std::array without_one{defining(hypotheses::no_window, "the statement gives the windows")};
 constexpr std::array sharp{defining(hypotheses::no_window, "the statement gives the windows"),
-                           defining(hypotheses::unmasked, "the counterexample has a window alone")};
+                           defining(hypotheses::unmasked, "the counterexample has a window alone"),
+                           defining(hypotheses::a_query, "a counterexample needs one")};
 constexpr std::array causal_alone{defining(hypotheses::causal_form, "the statement is about one")};
 constexpr std::array evicted{defining(hypotheses::keys_before_windows, "there is no key to delete then")};
 constexpr std::array behind{defining(hypotheses::keys_behind_windows, "there is no key to delete then")};
