@@ -11,6 +11,12 @@ namespace {
 
 constexpr double log2_e = 1.4426950408889634;
 
+/// `loss` by underflow, or `enough` where it is smaller and not 0: products with what doubles lose, which is subnormal,
+/// take a hundred times as long.
+double no_smaller(double loss, double enough) {
+  return loss > 0 ? std::max(loss, enough) : loss;
+}
+
 /// a_j as a combination, with coefficients >= 0, of what is known of a key. All in units of the score.
 struct ScoreError {
   double on_size = 0, on_t = 0, on_s = 0, on_b = 0, on_k1 = 0, constant = 0;
@@ -28,7 +34,9 @@ ScoreError score_error(const Profile& p, const RowKeys& row) {
   const double on_quotient = divided && of_constant > 0 ? join((p.u_s + of_constant) / (1 - of_constant), p.u_s) : 0;
   double on_size = gs, on_t = 0, on_b = p.bias_in_sum ? join(gs, on_quotient) : 0;
   double on_k1 = (1 + gs) * (p.prescaled ? p.lam_q + p.lam_in * std::max(1.0, tau) : tau * p.lam_in);
-  double constant = (1 + gs) * (2 * static_cast<double>(p.n_s) * p.lam_s * wide + tau * p.lam_in * row.q1);
+  const double lam_s =
+      no_smaller(p.lam_s, 0x1p-1000 / std::max(1.0, wide));  // no sum of errors of a score would show less
+  double constant = (1 + gs) * (2 * static_cast<double>(p.n_s) * lam_s * wide + tau * p.lam_in * row.q1);
   if (row.exact_dots) on_size = on_b = on_k1 = constant = 0;
   if (p.u_raw > 0 || p.lam_raw > 0 || p.u_factors > 0) {
     const double u_raw = join(p.u_raw, p.u_factors);
@@ -446,7 +454,7 @@ void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   const Profile& p = x.p;
   const double count = x.count, R = p.rescalings, L1 = x.log_count;
   out.lam_weight = p.lam_e * (2 + R * std::exp((1 + x.c.thE) * p.lazy + p.c_m / 2));   // C3
-  out.lam_twice = R * (17 + 16 * R) * p.lam_e * (p.lam_p + out.lam_weight + p.lam_e);  // C39
+  out.lam_twice = p.lam_e * (p.lam_p + out.lam_weight + p.lam_e) * R * (17 + 16 * R);  // C39
   const double cD = weight_roundings(p, x.row);
   out.sum_error = pw(p.u_a, cD);
   if (p.nearest) {
@@ -456,8 +464,11 @@ void find_denominator(const KeyPass& x, double least_weights, KeyTerms& out) {
   if (p.lse_merge) out.merge = 2 * p.u_lse * (x.c.Mabs + L1) + p.eps_log * L1 + 2 * p.eps_exp;  // C16
   const double factor = underflow_factor(x);
   out.factor = factor;
-  out.LD = factor * (count * (out.lam_weight + out.lam_twice) + (count + p.rescaling_operations(count)) * p.lam_a +
-                     (p.p_in_denom ? count * (p.lam_p + std::min(p.lam_p, p.lam_a)) : 0.0));
+  // Relative to a sum of weights of at least 1, which errs by the rounding of a weight anyway.
+  const double enough = 0x1p-1000 / factor, lam_a = no_smaller(p.lam_a, enough);
+  out.LD = factor * (count * no_smaller(out.lam_weight + out.lam_twice, enough) +
+                     (count + p.rescaling_operations(count)) * lam_a +
+                     (p.p_in_denom ? count * (p.lam_p + std::min(p.lam_p, lam_a)) : 0.0));
   const Denominator denominator = denominator_of(p, x.row, out, out.sum_error);
   out.UD = denominator.UD;
   out.denominator = denominator.least;

@@ -351,9 +351,9 @@ double pw(double u, double count) {
   struct Known {
     double u = std::numeric_limits<double>::quiet_NaN(), count = 0, power = 0;
   };
-  thread_local std::array<Known, 64> known;
+  thread_local std::array<Known, 512> known;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(u) ^ (std::bit_cast<std::uint64_t>(count) >> 3U);
-  Known& one = known[(bits * 0x9e3779b97f4a7c15U) >> 58U];
+  Known& one = known[(bits * 0x9e3779b97f4a7c15U) >> 55U];
   if (one.u != u || one.count != count) one = {u, count, std::expm1(count * std::log1p(u)) * (1.0 + 0x1p-50)};
   return one.power;
 }

@@ -6,6 +6,7 @@
 
 #include "core/bound/loops/inner_loops.h"
 #include "core/bound/loops/key_loops.h"
+#include "core/bound/underflow.h"
 #include "core/support/infinity.h"
 
 namespace attest::detail {
@@ -108,11 +109,12 @@ struct RowPass {
   double n;
   Accumulation sums;
   Finish finish;
-  double lam_keys;          ///< the most that a weight loses by underflow
+  double enlarged;          ///< losses of weights are computed so many times as large: in f64 they are subnormal
+  double lam_keys;          ///< the most that a weight loses by underflow, enlarged
   double rounded_up;        ///< by what roundings make sums of weights and values larger at the most (C42)
   double range;             ///< what multiplies the values at the most, in a sum
   double inverse;           ///< of the least denominator
-  double underflow_here;    ///< of the double pass, here: a subnormal product takes long to compute
+  double underflow_here;    ///< of the double pass, here
   double LN;                ///< underflow, without what weights lose
   double per_lost;          ///< what a loss of the weights makes of the answer
   bool known_lost = false;  ///< w.lost is filled
@@ -132,10 +134,12 @@ RowPass::RowPass(const Profile& profile, const RowKeys& of, const KeyTerms& of_k
       sums(profile, of.n, of_keys.big),
       finish(profile) {
   lam_keys = std::min(p.lam_p, 1.0) + terms.lam_weight + terms.lam_twice;
+  enlarged = lam_keys < 0x1p-900 ? 0x1p100 : 1;
+  lam_keys *= enlarged;
   rounded_up = (1 + pw(p.u_a, 2 * n + 4)) * (1 + join(p.u_p, p.u_drop)) * (1 + 0x1p-40);  // C42
   range = terms.weight_gain * rounded_up;
   inverse = 1 / terms.denominator;
-  underflow_here = (n + 16) * 0x1p-1070;
+  underflow_here = subnormal(16 * (of.n + 16));
   LN = terms.factor * (2 * n + p.rescaling_operations(n)) * p.lam_a + p.lam_in + p.lam_drop;
   per_lost = (1 + 0x1p-30) * (1 + finish.Uf) * inverse * terms.factor;
 }
@@ -219,6 +223,16 @@ double accumulation_error(const RowPass& x, const Column& column, std::int64_t k
   return std::min(any, (1 + sums.chain) * refined);
 }
 
+/// Whether a loss by underflow, enlarged, is so small beside a bound that no sum of doubles would show it.
+bool nothing_beside(const RowPass& x, double lost, double bound) {
+  return lost <= bound * (x.enlarged * 0x1p-100);
+}
+
+/// A bound and such a loss beside it.
+double plus_lost(const RowPass& x, double bound, double lost) {
+  return nothing_beside(x, lost, bound) ? bound : bound + lost / x.enlarged;
+}
+
 /// B and the hull, with all that they are made of beside the scores.
 void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms& e) {
   const Profile& p = x.p;
@@ -230,23 +244,25 @@ void bound_answer(RowPass& x, const Column& column, std::int64_t k, ElementTerms
   const double N = of_weights * column.A + (1 + of_weights) * e.sums;
   double lost = x.lam_keys * x.values.abs_sum[k];
   e.allowed = e.hull = infinity;
+  bool lost_nothing = false;
   if (x.terms.denominator > 0) {
     const double of_denominator = x.terms.UD + x.terms.LD;
     // P4 about o', a convex combination of the values, in the place of o: |o'| and sum p|v| are at most max|v|.
     const double N_hull = of_weights * column.most + (1 + of_weights) * accumulation_error(x, column, k, column.most);
-    const double hull =
-        x.finish((N_hull + x.LN + column.most * of_denominator) * x.inverse, column.most) + x.per_lost * lost;
+    const double hull = plus_lost(x, x.finish((N_hull + x.LN + column.most * of_denominator) * x.inverse, column.most),
+                                  x.per_lost * lost);
     if (hull < column.most || column.most == 0) e.hull = hull;
-    double B = x.finish(S + (N + x.LN + (e.size + S) * of_denominator) * x.inverse, e.size);
-    if (!(x.per_lost * lost <= B * 0x1p-24)) {
+    const double B = x.finish(S + (N + x.LN + (e.size + S) * of_denominator) * x.inverse, e.size);
+    if (!(x.per_lost * lost <= B * (x.enlarged * 0x1p-24))) {
       if (!x.known_lost) underflow_sums(p, x.row, x.terms, x.values, x.w);
       x.known_lost = true;
-      lost = std::min(lost, x.w.lost[static_cast<std::size_t>(k)] + x.terms.lam_twice * x.values.abs_sum[k]);
+      const double kept = x.w.lost[static_cast<std::size_t>(k)] + x.terms.lam_twice * x.values.abs_sum[k];
+      lost = std::min(lost, kept * x.enlarged);
     }
-    if (lost > 0) B += x.per_lost * lost;
-    e.allowed = B;
+    lost_nothing = nothing_beside(x, x.per_lost * lost, B);
+    e.allowed = plus_lost(x, B, x.per_lost * lost);
   }
-  e.underflow = x.LN + x.terms.factor * lost;
+  e.underflow = lost_nothing ? x.LN : x.LN + x.terms.factor * lost / x.enlarged;
 }
 
 /// The largest value of a column, and the largest distance of one, of the keys of the row alone: what is given for a
@@ -299,6 +315,13 @@ void multiply(const RowPass& x, std::int64_t k, ElementTerms& e) {
     *part *= gain;
 }
 
+/// Whether all values of a column are 0 and known, and its answer with them.
+bool is_of_zeros(const RowPass& x, std::int64_t k) {
+  const RowValues& values = x.values;
+  return values.low[k] == 0 && values.high[k] == 0 && values.abs_sum[k] == 0 && x.o[k] == 0 && !x.r && !values.o_low &&
+         !values.input_error && !values.apart && !values.all_low;
+}
+
 }  // namespace
 
 Accumulation::Accumulation(const Profile& p, std::int64_t n, std::int64_t big) {
@@ -314,8 +337,16 @@ Accumulation::Accumulation(const Profile& p, std::int64_t n, std::int64_t big) {
 void element_bounds(const Profile& p, const RowKeys& row, const KeyTerms& terms, const RowValues& values,
                     const double* o, const double* r, BoundScratch& w, ElementTerms* out) {
   RowPass x(p, row, terms, values, o, r, w);
+  const ElementTerms* of_zeros = nullptr;
   for (std::int64_t k = 0; k < values.dv; ++k) {
     ElementTerms& e = out[k];
+    // Columns of zeros are all alike, and in f64 their bounds take long: they are subnormal.
+    const bool zeros = is_of_zeros(x, k);
+    if (zeros && of_zeros) {
+      e = *of_zeros;
+      continue;
+    }
+    if (zeros) of_zeros = &e;
     e = {};
     const Column column = column_of(x, k);
     const double from_radius = bound_scores(x, column, k, e);

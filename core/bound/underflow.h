@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 #include "core/value/dtype.h"
 
@@ -12,6 +14,12 @@ namespace attest::detail {
 [[nodiscard]] inline double underflow_of(const Format& format, bool flushes, bool truncates) {
   if (flushes) return format.min_normal;
   return truncates ? format.min_subnormal : std::max(format.min_subnormal * 0.5, 0x1p-1074);
+}
+
+/// `count` smallest doubles, 2^-1074 each, for a count from 0 to 2^52; a product that is subnormal takes long to
+/// compute.
+[[nodiscard]] inline double subnormal(std::int64_t count) {
+  return std::bit_cast<double>(count);
 }
 
 }  // namespace attest::detail

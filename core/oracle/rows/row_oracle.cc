@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "core/bound/underflow.h"
+
 namespace attest::detail {
 
 Excuse RowOracle::start(const Head& head, std::span<const std::int64_t> rows, const Profile& profile,
@@ -91,11 +93,11 @@ bool RowOracle::evaluate_double_double() {
   }
   // The certificate is linear in the unit but for its terms of underflow, which are added whole. That S is centred at
   // the value of double costs most_E_here times its certificate: within the 2^-20 that it is rounded up by.
-  const double n = static_cast<double>(row_.n);
+  const double n = static_cast<double>(row_.n), underflow = subnormal(16 * (row_.n + 16));
   for (std::size_t k = 0; k < columns; ++k) {
     const double most_v = std::max(std::fabs(row_.values.low[k]), std::fabs(row_.values.high[k]));
     radius_[k] = double_double_unit / row_.keys.unit * elements_[k].certificate +
-                 profile_->gain * ((1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? (n + 16) * 0x1p-1070 : 0.0));
+                 profile_->gain * ((1 + 0x1p-20) * n * 0x1p-1020 * most_v + (most_v > 0 ? underflow : 0.0));
   }
   known_.pairs_are_sure = true;
   level_ = 2;

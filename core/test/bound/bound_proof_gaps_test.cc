@@ -457,5 +457,31 @@ TEST(BoundProofGaps, P45_TermABiasIsConvertedAndThenRoundedWithTheSum) {
   }
 }
 
+TEST(BoundProofGaps, WhatDoublesLoseIsBoundedAsWritten) {
+  // Below 2^-1022 the terms of underflow are all that a row of such values has, and beside 1e308 they count.
+  for (const double score : {-700.0, -744.75, -800.0})
+    for (const double value : {1e308, 1.0, 1e-300, 0x1p-1070}) {
+      SCOPED_TRACE(fmt::format("score {}, value {}", score, value));
+      expect_as_written(row_of(DType::f64, {1}, {{0}, {score}}, {0, value}), plain(DType::f64), {true, true});
+      // Beside a key that loses nothing the sum is taken key by key.
+      expect_as_written(row_of(DType::f64, {1}, {{0}, {score}, {-900}}, {0, value, 0}), plain(DType::f64),
+                        {true, true, true});
+    }
+  // Scores that are rounded lose far more than that.
+  const Case rounded = row_of(DType::f64, {1 / 3.0}, {{0.1}, {0.7}}, {0, 1});
+  const Profile p = profile_for(rounded, plain(DType::f64));
+  EXPECT_LE(evaluated(rounded, p).element.allowed, 1.2 * written_bound(rounded, p));
+}
+
+TEST(BoundProofGaps, AColumnOfZerosSaysNothingOfAnotherWhoseMeanIsZero) {
+  Case c = row_of(DType::f64, {1}, {{0}, {0}}, {1, -1});
+  const double alone = attention_bounds(c, plain(DType::f64)).elements.at(0).allowed;
+  c[Slot::v] = Tensor(DType::f64, {1, 1, 2, 3}, std::vector<double>{0, 1, 0, 0, -1, 0});
+  const AttentionBounds together = attention_bounds(c, plain(DType::f64));
+  EXPECT_EQ(together.elements.at(1).allowed, alone);
+  EXPECT_LT(together.elements.at(0).allowed, 0x1p-1060);
+  EXPECT_EQ(together.elements.at(2).allowed, together.elements.at(0).allowed);
+}
+
 }  // namespace
 }  // namespace attest::fleet
