@@ -20,6 +20,6 @@ for requirement in "$@"; do
 done
 mkdir -p "$folder"
 "$folder/bin/python" -m pip --version >/dev/null 2>&1 || "${PYTHON:-python3}" -m venv "$folder" >"$log" 2>&1 ||
-  fail "${PYTHON:-python3} makes no virtual environment: $(tail -n 1 "$log")"
+  fail "${PYTHON:-python3} makes no virtual environment: $(grep -m 1 'apt install' "$log" || grep . "$log" | tail -n 1)"
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --retries 1 "$@" >"$log" 2>&1 ||
   fail "pip does not install $*: $(grep -m 1 '^ERROR' "$log" || tail -n 1 "$log")"
