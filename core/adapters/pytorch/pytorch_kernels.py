@@ -199,6 +199,8 @@ KERNELS_1 = {
 
 # Which back end computes follows from shapes, masks and processor: what is allowed is what each of them may do.
 _DTYPES = ["f64", "f32", "f16", "bf16"]
+# The instructions of AVX-512 and AMX that multiply bf16 read subnormal numbers as zero, and write zero for them.
+_FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 # The fast path keeps q times the scale, the scores and the weights as tensors of the dtype.
 _FAST_2 = {"f64": {}, "f32": {}, **{
     dtype: {"prescaled_q": dtype, "stored": {"scaled": dtype, "biased": dtype}, "weights": dtype, "score_sums": "f32",
@@ -206,6 +208,7 @@ _FAST_2 = {"f64": {}, "f32": {}, **{
 KERNELS_2 = {
     "sdpa": {"function": sdpa, "manifest": {
         **_SDPA, "name": "torch.nn.functional.scaled_dot_product_attention", "dtypes": _DTYPES,
+        "arithmetic": {"f64": {}, "f32": {}, "f16": {}, "bf16": _FLUSHES},
         "fully_masked_row": "zero", "grouped_query": True}},
     "mha": {"multihead": mha, "manifest": {
         **_MODULE, "dtypes": _DTYPES, "fully_masked_row": "zero", "limits": _MODULE_LIMITS}},

@@ -31,6 +31,8 @@ import attest_adapter  # noqa: E402
 # legitimate kernel may be.
 _HALF = {"score_sums": "f32", "accumulate": "f32"}
 _BLOCKED = {"f32": {}, "f16": _HALF, "bf16": _HALF}
+# The instructions of AVX-512 and AMX that multiply bf16 read subnormal numbers as zero, and write zero for them.
+_FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 # math multiplies q and k by the root of the scale each, and since 2.5 computes 16-bit inputs in f32.
 _MATH = {"f64": {}, **_BLOCKED}
 
@@ -67,8 +69,6 @@ def _in_blocks(dtype):
 # Times the root of the scale a small k or q is a subnormal number, and loses digits. To read it as zero would lose more,
 # and is what can be declared. Those of f16 are ordinary in f32.
 _ROOTS = {"flushes_inputs": True}
-# The instruction of AVX-512 that multiplies bf16 reads subnormal numbers as zero, and writes zero for them.
-_FLUSHES = {"flushes_inputs": True, "flushes_subnormals": True}
 
 # A row that sees no key has gradients of 0, and no part in those of others.
 GRADIENTS = {
@@ -80,7 +80,7 @@ GRADIENTS = {
                             "bf16": {**_ROOTS, "backward": _one_rounding("f32")}}},
     "flash": {"terms": {"weights": "lse", "delta": "out", "masked_row": "zero"},
               "arithmetic": {"f32": {"backward": _in_blocks("f32")}, "f16": {"backward": _in_blocks("f16")},
-                             "bf16": {**_FLUSHES, "backward": _in_blocks("bf16")}}},
+                             "bf16": {"backward": _in_blocks("bf16")}}},
 }
 
 
@@ -103,6 +103,8 @@ def manifest_of(name, device, version, backward=False):
         "masks": [] if on_gpu and name == "flash" else backend["masks"], "mask_conventions": ["post-scale"],
         "causal": ["top-left"], "strides": not on_gpu, "variants": backend.get("variants", {}),
     }
+    if name == "flash" and not on_gpu:
+        manifest["arithmetic"]["bf16"] = {**manifest["arithmetic"]["bf16"], **_FLUSHES}
     if backward:
         own = GRADIENTS[name]
         manifest["name"] += ", and its gradients"
