@@ -1,5 +1,7 @@
 // The corrections of error-bounds.md 1.7 that close gaps in the proof (P). Where a correct kernel comes upon the gap,
 // its input; else the term, at constants large enough to show it.
+#include <fmt/format.h>
+
 #include "core/test/bound/correction_tests.h"
 
 namespace attest::fleet {
